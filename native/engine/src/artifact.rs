@@ -1,0 +1,161 @@
+//! Compiled artifacts on disk. An artifact is native code, so it is authenticated before it is
+//! mapped: wasmtime's own checks only tell its versions apart.
+//!
+//! Layout: what wasmtime wrote, then a trailer of magic (8 bytes), length of the former
+//! (8, little-endian) and HMAC-SHA-256 (32) over kind, digest, length and those bytes. ELF ignores
+//! what follows it, so the file is mapped as it is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use hmac::{Hmac, Mac};
+use rustix::fs::{Mode, OFlags};
+use sha2::Sha256;
+
+use crate::failure::LoadError;
+use crate::precheck::ModuleKind;
+
+const MAGIC: &[u8; 8] = b"wasmfn-1";
+const MAC_BYTES: usize = 32;
+const TRAILER_BYTES: usize = 8 + 8 + MAC_BYTES;
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The key that artifacts are authenticated with.
+#[derive(Clone)]
+pub struct ArtifactKey(Vec<u8>);
+
+impl ArtifactKey {
+    #[must_use]
+    pub fn new(key: Vec<u8>) -> Self {
+        Self(key)
+    }
+}
+
+/// When an artifact on disk may be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Its MAC must verify.
+    Key,
+    /// The operator vouches for the directory (`--trust-cache-dir`): being ours and complete is
+    /// enough.
+    Directory,
+}
+
+/// Authenticates what the compiler wrote to `written` and moves it to `artifact`, atomically and
+/// fsynced.
+///
+/// # Errors
+///
+/// [`LoadError::Io`].
+pub fn seal(
+    written: &Path,
+    artifact: &Path,
+    key: &ArtifactKey,
+    kind: ModuleKind,
+    digest: &str,
+) -> Result<(), LoadError> {
+    let seal = || -> std::io::Result<()> {
+        let mut file = OpenOptions::new().read(true).write(true).open(written)?;
+        let length = file.metadata()?.len();
+        let mac = mac_of(&mut file, length, key, kind, digest)?.finalize().into_bytes();
+        file.seek(SeekFrom::Start(length))?;
+        let mut trailer = Vec::with_capacity(TRAILER_BYTES);
+        trailer.extend_from_slice(MAGIC);
+        trailer.extend_from_slice(&length.to_le_bytes());
+        trailer.extend_from_slice(&mac);
+        file.write_all(&trailer)?;
+        file.sync_all()?;
+        std::fs::rename(written, artifact)?;
+        match artifact.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    seal().map_err(|error| LoadError::Io(format!("cannot store the compiled artifact: {error}")))
+}
+
+/// Opens an artifact that may be run. The file that was verified is the file that gets mapped.
+///
+/// # Errors
+///
+/// [`LoadError::Stale`] when there is none or it must not be trusted, [`LoadError::Io`] when it
+/// cannot be read.
+pub(crate) fn open(
+    artifact: &Path,
+    key: &ArtifactKey,
+    trust: Trust,
+    kind: ModuleKind,
+    digest: &str,
+) -> Result<File, LoadError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = match rustix::fs::open(artifact, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(rustix::io::Errno::NOENT) => return Err(stale("there is no artifact")),
+        Err(error) => return Err(LoadError::Io(format!("cannot open the artifact: {error}"))),
+    };
+    let io_failed = |error| LoadError::Io(format!("cannot read the artifact: {error}"));
+    let metadata = file.metadata().map_err(io_failed)?;
+    // Somebody who may write to it could change it after it was verified.
+    if !metadata.is_file()
+        || metadata.uid() != rustix::process::geteuid().as_raw()
+        || metadata.mode() & 0o022 != 0
+    {
+        return Err(stale("the artifact is not a file of ours that only we can write"));
+    }
+    let (length, mac) = read_trailer(&mut file, metadata.len())
+        .map_err(io_failed)?
+        .ok_or_else(|| stale("the artifact is incomplete"))?;
+    if trust == Trust::Key {
+        mac_of(&mut file, length, key, kind, digest)
+            .map_err(io_failed)?
+            .verify_slice(&mac)
+            .map_err(|_| stale("the artifact was not made with this key"))?;
+    }
+    file.rewind().map_err(io_failed)?;
+    Ok(file)
+}
+
+fn stale(reason: &str) -> LoadError {
+    LoadError::Stale(reason.to_owned())
+}
+
+fn read_trailer(file: &mut File, size: u64) -> std::io::Result<Option<(u64, [u8; MAC_BYTES])>> {
+    let Some(length) = size.checked_sub(TRAILER_BYTES as u64) else {
+        return Ok(None);
+    };
+    let mut trailer = [0; TRAILER_BYTES];
+    file.seek(SeekFrom::Start(length))?;
+    file.read_exact(&mut trailer)?;
+    let (magic, rest) = trailer.split_at(8);
+    let (stored, mac) = rest.split_at(8);
+    let complete = magic == MAGIC && stored == length.to_le_bytes();
+    Ok(complete.then(|| (length, mac.try_into().unwrap_or([0; MAC_BYTES]))))
+}
+
+fn mac_of(
+    file: &mut File,
+    length: u64,
+    key: &ArtifactKey,
+    kind: ModuleKind,
+    digest: &str,
+) -> std::io::Result<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key.0)
+        .map_err(|error| std::io::Error::other(error.to_string()))?;
+    mac.update(MAGIC);
+    mac.update(kind.name().as_bytes());
+    mac.update(&[0]);
+    mac.update(digest.as_bytes());
+    mac.update(&[0]);
+    mac.update(&length.to_le_bytes());
+    file.rewind()?;
+    let mut reader = file.take(length);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match reader.read(&mut chunk)? {
+            0 => return Ok(mac),
+            read => mac.update(&chunk[..read]),
+        }
+    }
+}

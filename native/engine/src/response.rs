@@ -1,0 +1,300 @@
+//! Is an answer a RunFunctionResponse? Checked on the wire, so that what Crossplane receives is
+//! something it can decode. Iterative: an answer may nest as deep as it likes.
+
+/// A message type, as far as it matters on the wire.
+#[derive(Clone, Copy)]
+enum Message {
+    Response,
+    Meta,
+    Duration,
+    State,
+    Resource,
+    ResourceEntry,
+    ConnectionDetailEntry,
+    Struct,
+    StructEntry,
+    Value,
+    ListValue,
+    Result,
+    Requirements,
+    SelectorEntry,
+    Selector,
+    MatchLabels,
+    LabelEntry,
+    SchemaSelectorEntry,
+    SchemaSelector,
+    Condition,
+}
+
+/// How a known field is encoded.
+#[derive(Clone, Copy)]
+enum Field {
+    Varint,
+    Fixed64,
+    Bytes,
+    Text,
+    Nested(Message),
+}
+
+/// The known fields; anything else is an unknown field, skipped like a decoder would.
+fn field(message: Message, number: u64) -> Option<Field> {
+    use Field::{Bytes, Fixed64, Nested, Text, Varint};
+    use Message as M;
+
+    let field = match (message, number) {
+        (M::Response, 1) => Nested(M::Meta),
+        (M::Response, 2) => Nested(M::State),
+        (M::Response, 3) => Nested(M::Result),
+        (M::Response, 4 | 7) | (M::Resource, 1) | (M::Value, 5) => Nested(M::Struct),
+        (M::Response, 5) => Nested(M::Requirements),
+        (M::Response, 6) => Nested(M::Condition),
+        (M::Meta, 2) => Nested(M::Duration),
+        (M::State, 1) | (M::ResourceEntry, 2) => Nested(M::Resource),
+        (M::State, 2) => Nested(M::ResourceEntry),
+        (M::Resource, 2) => Nested(M::ConnectionDetailEntry),
+        (M::ConnectionDetailEntry, 2) => Bytes,
+        (M::Struct, 1) => Nested(M::StructEntry),
+        (M::StructEntry, 2) | (M::ListValue, 1) => Nested(M::Value),
+        (M::Value, 2) => Fixed64,
+        (M::Value, 6) => Nested(M::ListValue),
+        (M::Requirements, 1 | 2) => Nested(M::SelectorEntry),
+        (M::Requirements, 3) => Nested(M::SchemaSelectorEntry),
+        (M::SelectorEntry, 2) => Nested(M::Selector),
+        (M::Selector, 4) => Nested(M::MatchLabels),
+        (M::MatchLabels, 1) => Nested(M::LabelEntry),
+        (M::SchemaSelectorEntry, 2) => Nested(M::SchemaSelector),
+        (M::Meta, 1)
+        | (
+            M::ResourceEntry
+            | M::ConnectionDetailEntry
+            | M::StructEntry
+            | M::SelectorEntry
+            | M::SchemaSelectorEntry,
+            1,
+        )
+        | (M::Value, 3)
+        | (M::LabelEntry | M::SchemaSelector, 1 | 2)
+        | (M::Selector, 1 | 2 | 3 | 5)
+        | (M::Result, 2 | 3)
+        | (M::Condition, 1 | 3 | 4) => Text,
+        (M::Duration, 1 | 2)
+        | (M::Resource, 3)
+        | (M::Value, 1 | 4)
+        | (M::Result, 1 | 4)
+        | (M::Condition, 2 | 5) => Varint,
+        _ => return None,
+    };
+    Some(field)
+}
+
+/// Checks that `bytes` decode as a RunFunctionResponse.
+///
+/// # Errors
+///
+/// One line that says where it stops being one.
+pub(crate) fn check(bytes: &[u8]) -> Result<(), String> {
+    let mut open = vec![(Message::Response, bytes.len())];
+    let mut reader = Reader { bytes, at: 0 };
+    while let Some((message, end)) = open.last().copied() {
+        if reader.at == end {
+            open.pop();
+            continue;
+        }
+        let (number, wire) = reader.tag(end)?;
+        let Some(known) = field(message, number) else {
+            reader.skip(number, wire, end)?;
+            continue;
+        };
+        match (known, wire) {
+            (Field::Varint, 0) => {
+                reader.varint(end)?;
+            }
+            (Field::Fixed64, 1) => {
+                reader.take(8, end)?;
+            }
+            (Field::Bytes, 2) => {
+                let length = reader.length(end)?;
+                reader.take(length, end)?;
+            }
+            (Field::Text, 2) => {
+                let at = reader.at;
+                let length = reader.length(end)?;
+                if str::from_utf8(reader.take(length, end)?).is_err() {
+                    return Err(not_one(&format!("the text at byte {at} is not valid UTF-8")));
+                }
+            }
+            (Field::Nested(nested), 2) => {
+                let length = reader.length(end)?;
+                let nested_end = reader.at.saturating_add(length);
+                if nested_end > end {
+                    return Err(reader.truncated());
+                }
+                open.push((nested, nested_end));
+            }
+            // A decoder takes a known number with another wire type for an unknown field.
+            _ => reader.skip(number, wire, end)?,
+        }
+    }
+    Ok(())
+}
+
+fn not_one(reason: &str) -> String {
+    format!("the response is not a RunFunctionResponse: {reason}")
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn truncated(&self) -> String {
+        not_one(&format!("it is cut off at byte {}", self.at))
+    }
+
+    fn take(&mut self, length: usize, end: usize) -> Result<&'a [u8], String> {
+        let stop = self.at.saturating_add(length);
+        if stop > end {
+            return Err(self.truncated());
+        }
+        let taken = &self.bytes[self.at..stop];
+        self.at = stop;
+        Ok(taken)
+    }
+
+    fn varint(&mut self, end: usize) -> Result<u64, String> {
+        let mut value = 0_u64;
+        for shift in (0..70).step_by(7) {
+            if self.at >= end {
+                return Err(self.truncated());
+            }
+            let byte = self.bytes[self.at];
+            self.at += 1;
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(not_one(&format!("the number before byte {} is too long", self.at)))
+    }
+
+    fn length(&mut self, end: usize) -> Result<usize, String> {
+        usize::try_from(self.varint(end)?).map_err(|_| self.truncated())
+    }
+
+    fn tag(&mut self, end: usize) -> Result<(u64, u8), String> {
+        let at = self.at;
+        let tag = self.varint(end)?;
+        let number = tag >> 3;
+        if number == 0 || number > 0x1fff_ffff {
+            return Err(not_one(&format!("byte {at} holds field number {number}")));
+        }
+        Ok((number, (tag & 7) as u8))
+    }
+
+    /// Skips an unknown field; groups without recursion.
+    fn skip(&mut self, number: u64, wire: u8, end: usize) -> Result<(), String> {
+        let mut groups = Vec::new();
+        let (mut number, mut wire) = (number, wire);
+        loop {
+            match wire {
+                0 => {
+                    self.varint(end)?;
+                }
+                1 => {
+                    self.take(8, end)?;
+                }
+                2 => {
+                    let length = self.length(end)?;
+                    self.take(length, end)?;
+                }
+                3 => groups.push(number),
+                4 if groups.last() == Some(&number) => {
+                    groups.pop();
+                }
+                5 => {
+                    self.take(4, end)?;
+                }
+                _ => {
+                    return Err(not_one(&format!(
+                        "field {number} before byte {} has wire type {wire}",
+                        self.at
+                    )));
+                }
+            }
+            if groups.is_empty() {
+                return Ok(());
+            }
+            (number, wire) = self.tag(end)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_what_a_decoder_accepts() {
+        let cases: [(&str, &[u8]); 6] = [
+            ("nothing at all", b""),
+            ("meta with a tag", b"\x0a\x03\x0a\x01t"),
+            ("an unknown field", b"\xba\x3e\x01x"),
+            ("an unknown group", b"\xbb\x3e\xbb\x3e\xbc\x3e\xbc\x3e"),
+            ("a known number with another wire type", b"\x08\x01"),
+            ("a fatal result", b"\x1a\x06\x08\x01\x12\x02no"),
+        ];
+        for (name, bytes) in cases {
+            assert_eq!(check(bytes), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_a_decoder_refuses() {
+        let cases: [(&[u8], &str); 8] = [
+            (b"\xff", "cut off"),
+            (b"hello", "field 13 before byte 1 has wire type 4"),
+            (b"\x0a\x05a", "cut off"),
+            (b"\x1a\x04\x12\x02\xff\xfe", "not valid UTF-8"),
+            (b"\x00", "field number 0"),
+            (b"\xbb\x3e", "cut off"),
+            (b"\xbb\x3e\xc4\x3e", "wire type 4"),
+            (b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "too long"),
+        ];
+        for (bytes, expected) in cases {
+            let reason = check(bytes).unwrap_err();
+            assert!(reason.contains(expected), "{bytes:?}: {reason}");
+            assert!(reason.starts_with("the response is not a RunFunctionResponse: "));
+        }
+    }
+
+    #[test]
+    fn nesting_is_no_recursion() {
+        // Value { list_value: ListValue { values: [Value { … }] } }, 100,000 deep, built from the
+        // inside out and wrapped as context (field 4) of the response.
+        let mut inner: Vec<u8> = Vec::new();
+        for _ in 0..2_000 {
+            inner = framed(0x0a, &framed(0x32, &inner));
+        }
+        let entry = framed(0x0a, &inner);
+        assert_eq!(check(&framed(0x22, &entry)), Ok(()));
+
+        let groups: Vec<u8> = b"\xbb\x3e".repeat(100_000).into_iter().chain(b"\xbc\x3e".repeat(100_000)).collect();
+        assert_eq!(check(&groups), Ok(()));
+    }
+
+    fn framed(tag: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut framed = vec![tag];
+        let mut length = bytes.len();
+        while length >= 0x80 {
+            framed.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        framed.push(length as u8);
+        framed.extend_from_slice(bytes);
+        framed
+    }
+}
