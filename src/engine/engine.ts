@@ -1,0 +1,178 @@
+import { randomBytes } from "node:crypto";
+
+import type { Clock, Digest, Logger, ModuleFile, RequestScope, RunLimits } from "../ports.js";
+import { openArtifactStore } from "./artifact-store.js";
+import { createCompiler } from "./compiler.js";
+import { EngineError } from "./error.js";
+import { createModuleLoader } from "./module-loader.js";
+import { createModuleStore, type StoredLease } from "./module-store.js";
+import { loadAddon } from "./native.js";
+import { startRun } from "./run.js";
+import { createSlots } from "./slots.js";
+
+/** Runs at once where the operator set no bound; also the size of the pool. */
+const DEFAULT_CONCURRENT_RUNS = 256;
+const ARTIFACT_KEY_BYTES = 32;
+/** Cancelled runs end within a tick; a bulk instruction may take longer. */
+const CLOSE_WAIT_MS = 2_000;
+
+/** What the operator set. Sizes in bytes, times in milliseconds. */
+export interface EngineOptions {
+  /** Holds `compiled/`; created with mode 0700 when missing. */
+  readonly cacheDir: string;
+  /** Key for the artifacts' HMAC; `null` = a random one for this process. */
+  readonly artifactKey: Uint8Array | null;
+  /** Trust artifacts of earlier processes without the key, when the directory is ours and 0700. */
+  readonly trustCacheDir: boolean;
+  /** Threads that run guests, at least 1. */
+  readonly engineWorkers: number;
+  /** Ceiling of `limits.memory`, and the size of a pooled memory. */
+  readonly memoryLimitBytes: number;
+  readonly stackLimitBytes: number;
+  readonly maxResponseBytes: number;
+  /** 0 = unbounded (the pool's size still holds). */
+  readonly maxConcurrentRuns: number;
+  /** 0 = unbounded. */
+  readonly maxTotalRunMemoryBytes: number;
+  /** Compiled modules kept in memory; 0 = unbounded. */
+  readonly maxCachedModules: number;
+  /** Large modules compiled at once, at least 1. Small ones have a lane of their own. */
+  readonly maxConcurrentCompiles: number;
+}
+
+/** A compiled module held in memory until released. */
+export interface ModuleLease {
+  readonly digest: Digest;
+  /** As in {@link ModuleFile.description}. */
+  readonly description: string;
+  /** 1 = WASI preview 1 core module, 2 = component. */
+  readonly abi: 1 | 2;
+  /** Idempotent. */
+  release(): void;
+}
+
+/** One call of a module. */
+export interface RunRequest {
+  /** RunFunctionRequest bytes; not modified. */
+  readonly bytes: Uint8Array;
+  readonly limits: RunLimits;
+  /** Runs with equal keys share `limits.concurrency`. */
+  readonly stepKey: string;
+  /** Receives the guest's log lines and output. */
+  readonly logger: Logger;
+}
+
+/** The sandbox. */
+export interface Engine {
+  /**
+   * Loads a module: memory, then artifact on disk, then compile. One load per digest at a time; it
+   * goes on when the caller's deadline passes.
+   * @throws EngineError module-invalid, module-changed, compile-failed, still-compiling,
+   *   load-failed, run-cancelled
+   */
+  load(module: ModuleFile, scope: RequestScope): Promise<ModuleLease>;
+  /**
+   * Runs a module once in a fresh instance and returns its RunFunctionResponse bytes, which have
+   * been checked to be one.
+   * @throws EngineError slot-wait, run-*, response-invalid, engine-fault
+   */
+  run(lease: ModuleLease, request: RunRequest, scope: RequestScope): Promise<Uint8Array>;
+  /** Cancels what runs, ends the compiler, frees every module. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the sandbox.
+ * @throws EngineError load-failed when the cache directory cannot be used
+ */
+export function createEngine(options: EngineOptions, clock: Clock, logger: Logger): Engine {
+  const addon = loadAddon();
+  const maxConcurrentRuns = options.maxConcurrentRuns || DEFAULT_CONCURRENT_RUNS;
+  const native = new addon.NativeEngine({
+    engineWorkers: options.engineWorkers,
+    stackLimitBytes: options.stackLimitBytes,
+    memoryLimitBytes: options.memoryLimitBytes,
+    poolSlots: maxConcurrentRuns,
+    artifactKey: options.artifactKey ?? randomBytes(ARTIFACT_KEY_BYTES),
+    trustCacheDir: options.trustCacheDir,
+  });
+  if (!native.pooled) logger.warn({}, "cannot reserve the memory pool, every run is on-demand");
+  const artifacts = openArtifactStore(
+    options.cacheDir,
+    native.compatibilityHash,
+    options.trustCacheDir,
+    clock,
+    logger,
+  );
+  const store = createModuleStore(options.maxCachedModules, clock);
+  const compiler = createCompiler(options, clock, logger);
+  const loader = createModuleLoader({ native, store, artifacts, compiler, clock, logger });
+  const slots = createSlots(
+    { maxConcurrentRuns, maxTotalRunMemoryBytes: options.maxTotalRunMemoryBytes },
+    clock,
+  );
+  const parts = { addon, native, clock, maxResponseBytes: options.maxResponseBytes };
+  const leases = new WeakMap<ModuleLease, StoredLease>();
+  const closing = new AbortController();
+  const running = new Set<Promise<void>>();
+
+  return {
+    async load(module, scope) {
+      const stored = await loader.load(module, withClosing(scope));
+      const lease: ModuleLease = {
+        digest: module.digest,
+        description: module.description,
+        abi: stored.module.abi === 1 ? 1 : 2,
+        release: () => {
+          stored.release();
+        },
+      };
+      leases.set(lease, stored);
+      return lease;
+    },
+
+    async run(lease, request, scope) {
+      const stored = leases.get(lease);
+      if (stored === undefined) {
+        throw new EngineError("engine-fault", "the module is not a lease of this engine");
+      }
+      const bounded = withClosing(scope);
+      const release = await slots.acquire(
+        {
+          module: lease.digest,
+          stepKey: request.stepKey,
+          stepConcurrency: request.limits.concurrency,
+          memoryBytes: request.limits.memoryBytes,
+        },
+        bounded,
+      );
+      const run = startRun(parts, stored.module, lease.description, request, bounded);
+      // The slot stays taken until the sandbox is done, even when the caller has its answer.
+      const ended = run.ended.finally(() => {
+        running.delete(ended);
+        release();
+      });
+      running.add(ended);
+      return await run.response;
+    },
+
+    async close() {
+      closing.abort();
+      compiler.close();
+      await Promise.race([Promise.all(running), delay(CLOSE_WAIT_MS)]);
+      store.close();
+      native.close();
+      artifacts.close();
+    },
+  };
+
+  function withClosing(scope: RequestScope): RequestScope {
+    return { ...scope, signal: AbortSignal.any([scope.signal, closing.signal]) };
+  }
+}
+
+async function delay(ms: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

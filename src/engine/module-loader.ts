@@ -1,0 +1,213 @@
+import { LRUCache } from "lru-cache";
+import pLimit from "p-limit";
+
+import { errorText } from "../errors.js";
+import type { Clock, Digest, Logger, ModuleFile, RequestScope } from "../ports.js";
+import type { ArtifactStore } from "./artifact-store.js";
+import type { Compiler, CompileFailure } from "./compiler.js";
+import { EngineError, type EngineErrorCode } from "./error.js";
+import type { ModuleStore, StoredLease } from "./module-store.js";
+import { nativeError, type ModuleKind, type NativeEngine, type NativeModule } from "./native.js";
+import { whenOver } from "./scope.js";
+
+/** How long a failure that will not go away by itself is remembered. */
+const REMEMBERED_MS = 600_000;
+const MAX_REMEMBERED = 10_000;
+/** Each holds a module's bytes while it looks at them. */
+const MAX_CONCURRENT_PRECHECKS = 2;
+
+/** Brings modules into memory. */
+export interface ModuleLoader {
+  /** @throws EngineError as {@link Engine.load} */
+  load(module: ModuleFile, scope: RequestScope): Promise<StoredLease>;
+}
+
+/** What {@link createModuleLoader} works with. */
+export interface ModuleLoaderParts {
+  readonly native: NativeEngine;
+  readonly store: ModuleStore;
+  readonly artifacts: ArtifactStore;
+  readonly compiler: Compiler;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Why a load failed, without the module's name: the next caller may know it by another one. */
+interface LoadFailure {
+  readonly code: EngineErrorCode;
+  readonly reason: string;
+  readonly permanent: boolean;
+}
+
+/** Makes the loader: memory, then artifact, then pre-check and compile; one flight per digest. */
+export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
+  const { native, store, artifacts, compiler, clock, logger } = parts;
+  const flights = new Map<Digest, Flight>();
+  const prechecks = pLimit(MAX_CONCURRENT_PRECHECKS);
+  const failures = new LRUCache<Digest, LoadFailure>({
+    max: MAX_REMEMBERED,
+    ttl: REMEMBERED_MS,
+    ttlResolution: 0,
+    perf: { now: () => clock.monotonicMs() + 1 },
+  });
+
+  return {
+    async load(module, scope) {
+      const inMemory = store.lease(module.digest);
+      if (inMemory !== null) return inMemory;
+      const flight = flights.get(module.digest) ?? start(module);
+      const failure = failures.get(module.digest) ?? (await waitFor(flight, module, scope));
+      if (failure !== null) throw loadError(module, failure);
+      // Whoever was first in the flight may have been the only one to keep it in memory.
+      return store.lease(module.digest) ?? (await this.load(module, scope));
+    },
+  };
+
+  function start(module: ModuleFile): Flight {
+    if (failures.has(module.digest)) return { done: Promise.resolve(null), startedMs: 0 };
+    const done = loadOnce(module)
+      .catch((thrown: unknown): LoadFailure => {
+        const { code, text } = nativeError(thrown);
+        return failed(code === "changed" ? "module-changed" : "load-failed", text);
+      })
+      .then((failure) => {
+        flights.delete(module.digest);
+        if (failure?.permanent === true) failures.set(module.digest, failure);
+        return failure;
+      });
+    const flight = { done, startedMs: clock.monotonicMs() };
+    flights.set(module.digest, flight);
+    return flight;
+  }
+
+  /** `null` = the module is in memory now. */
+  async function loadOnce(module: ModuleFile): Promise<LoadFailure | null> {
+    const kind = await prechecks(() => precheck(module));
+    if (typeof kind !== "string") return kind;
+    const stored = await loadArtifact(module, kind);
+    if (stored !== "stale") return stored;
+    const compiled = await compile(module, kind);
+    if (compiled !== null) return compiled;
+    const loaded = await loadArtifact(module, kind);
+    return loaded === "stale"
+      ? failed("load-failed", "the artifact that was just compiled does not verify")
+      : loaded;
+  }
+
+  async function precheck(module: ModuleFile): Promise<ModuleKind | LoadFailure> {
+    try {
+      const { filePath, digest, sizeBytes } = module;
+      return await native.precheck({ filePath, digest, sizeBytes });
+    } catch (thrown) {
+      const { code, text } = nativeError(thrown);
+      if (code === "invalid") return permanently("module-invalid", text);
+      throw thrown;
+    }
+  }
+
+  async function loadArtifact(
+    module: ModuleFile,
+    kind: ModuleKind,
+  ): Promise<LoadFailure | "stale" | null> {
+    const { digest } = module;
+    let mapped: NativeModule;
+    try {
+      mapped = await native.load({ filePath: artifacts.pathOf(digest), digest, kind });
+    } catch (thrown) {
+      const { code, text } = nativeError(thrown);
+      if (code === "invalid") return permanently("module-invalid", text);
+      // What cannot be read is compiled again: a bad disk costs time, not the request.
+      logger.debug({ digest, reason: text }, "no usable artifact");
+      return "stale";
+    }
+    store.add(digest, mapped).release();
+    return null;
+  }
+
+  async function compile(module: ModuleFile, kind: ModuleKind): Promise<LoadFailure | null> {
+    const first = await compileInto(module, kind);
+    if (first?.kind !== "io") return first === null ? null : compileError(first);
+    artifacts.fallBack(first.text);
+    const second = await compileInto(module, kind);
+    return second === null ? null : compileError(second);
+  }
+
+  async function compileInto(
+    module: ModuleFile,
+    kind: ModuleKind,
+  ): Promise<CompileFailure | null> {
+    const { digest } = module;
+    const temporaryPath = artifacts.temporaryPath();
+    try {
+      const failure = await compiler.compile(module, kind, temporaryPath);
+      if (failure !== null) return failure;
+      await native.seal(temporaryPath, { filePath: artifacts.pathOf(digest), digest, kind });
+      return null;
+    } catch (thrown) {
+      return { kind: "io", text: nativeError(thrown).text };
+    } finally {
+      await artifacts.discard(temporaryPath).catch((thrown: unknown) => {
+        logger.debug({ temporaryPath, reason: errorText(thrown) }, "cannot remove a leftover");
+      });
+    }
+  }
+
+  async function waitFor(
+    flight: Flight,
+    module: ModuleFile,
+    scope: RequestScope,
+  ): Promise<LoadFailure | null> {
+    const over = whenOver(scope, clock);
+    const first = await Promise.race([flight.done, over.promise]);
+    over.stop();
+    switch (first) {
+      case "cancelled":
+        throw new EngineError("run-cancelled", `${describe(module)}: cancelled while it was loaded`);
+      case "deadline": {
+        const seconds = Math.round((clock.monotonicMs() - flight.startedMs) / 1000);
+        throw new EngineError(
+          "still-compiling",
+          `${describe(module)} is still compiling (for ${String(seconds)} s so far): ` +
+            "the request's deadline came first, the compile goes on",
+        );
+      }
+      default:
+        return first;
+    }
+  }
+}
+
+interface Flight {
+  readonly done: Promise<LoadFailure | null>;
+  readonly startedMs: number;
+}
+
+function failed(code: EngineErrorCode, reason: string): LoadFailure {
+  return { code, reason, permanent: false };
+}
+
+function permanently(code: EngineErrorCode, reason: string): LoadFailure {
+  return { code, reason, permanent: true };
+}
+
+function compileError(failure: CompileFailure): LoadFailure {
+  switch (failure.kind) {
+    case "refused":
+      return permanently("module-invalid", `the compiler refused it: ${failure.text}`);
+    case "exhausted":
+      return permanently("compile-failed", `it could not be compiled: ${failure.text}`);
+    case "changed":
+      return failed("module-changed", failure.text);
+    case "io":
+    case "unavailable":
+      return failed("load-failed", failure.text);
+  }
+}
+
+function loadError(module: ModuleFile, { code, reason }: LoadFailure): EngineError {
+  return new EngineError(code, `${describe(module)} cannot be loaded: ${reason}`);
+}
+
+function describe(module: ModuleFile): string {
+  return `module ${module.description}`;
+}

@@ -1,0 +1,168 @@
+import type { Clock, Digest, RequestScope } from "../ports.js";
+import { EngineError } from "./error.js";
+
+/** What a run needs before it may start. */
+export interface SlotRequest {
+  /** Fairness is by module: each module in turn. */
+  readonly module: Digest;
+  /** Runs with equal keys share `stepConcurrency`. */
+  readonly stepKey: string;
+  /** `null` = no bound of its own. */
+  readonly stepConcurrency: number | null;
+  /** Reserved as a whole before the run; never waited for inside it. */
+  readonly memoryBytes: number;
+}
+
+/** Options of {@link createSlots}; 0 = unbounded. */
+export interface SlotOptions {
+  readonly maxConcurrentRuns: number;
+  readonly maxTotalRunMemoryBytes: number;
+}
+
+/** Decides which waiting run goes next. */
+export interface Slots {
+  /**
+   * Resolves to a function that gives the slot back (idempotent).
+   * @throws EngineError slot-wait, run-cancelled
+   */
+  acquire(request: SlotRequest, scope: RequestScope): Promise<() => void>;
+  /** Runs that hold a slot. */
+  readonly running: number;
+}
+
+/**
+ * Makes the run slots: round-robin over modules, first come first served within one. A run that
+ * waits for its own step's concurrency lets others pass; one that waits for memory does not, or a
+ * large run would starve behind small ones.
+ */
+export function createSlots(options: SlotOptions, clock: Clock): Slots {
+  const maxRuns = options.maxConcurrentRuns || Infinity;
+  const maxMemoryBytes = options.maxTotalRunMemoryBytes || Infinity;
+  /** Insertion order is the order of turns. */
+  const queues = new Map<Digest, Waiter[]>();
+  const stepRuns = new Map<string, number>();
+  let running = 0;
+  let memoryBytes = 0;
+
+  return {
+    get running() {
+      return running;
+    },
+    async acquire(request, scope) {
+      // More than there is would never fit: alone, such a run gets all there is.
+      const waiter: Waiter = {
+        request: { ...request, memoryBytes: Math.min(request.memoryBytes, maxMemoryBytes) },
+        start: () => undefined,
+      };
+      if (queues.size === 0 && blockedBy(waiter) === null) return take(waiter);
+      return await waitFor(waiter, scope);
+    },
+  };
+
+  function blockedBy({ request }: Waiter): Blocker | null {
+    if (running >= maxRuns) return "a run slot";
+    if (stepIsFull(request)) return "the step's own runs (limits.concurrency)";
+    if (memoryBytes + request.memoryBytes > maxMemoryBytes) return "run memory";
+    return null;
+  }
+
+  function stepIsFull({ stepKey, stepConcurrency }: SlotRequest): boolean {
+    return stepConcurrency !== null && (stepRuns.get(stepKey) ?? 0) >= stepConcurrency;
+  }
+
+  function take({ request }: Waiter): () => void {
+    running += 1;
+    memoryBytes += request.memoryBytes;
+    stepRuns.set(request.stepKey, (stepRuns.get(request.stepKey) ?? 0) + 1);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      running -= 1;
+      memoryBytes -= request.memoryBytes;
+      const left = (stepRuns.get(request.stepKey) ?? 1) - 1;
+      if (left === 0) stepRuns.delete(request.stepKey);
+      else stepRuns.set(request.stepKey, left);
+      startWaiters();
+    };
+  }
+
+  function startWaiters(): void {
+    for (let next = nextWaiter(); next !== null; next = nextWaiter()) {
+      remove(next);
+      // The module's next turn comes after all others'.
+      const rest = queues.get(next.request.module);
+      if (rest !== undefined) {
+        queues.delete(next.request.module);
+        queues.set(next.request.module, rest);
+      }
+      next.start(take(next));
+    }
+  }
+
+  function nextWaiter(): Waiter | null {
+    if (running >= maxRuns) return null;
+    for (const queue of queues.values()) {
+      const waiter = queue.find(({ request }) => !stepIsFull(request));
+      if (waiter !== undefined) return blockedBy(waiter) === null ? waiter : null;
+    }
+    return null;
+  }
+
+  function remove(waiter: Waiter): void {
+    const queue = queues.get(waiter.request.module);
+    const at = queue?.indexOf(waiter) ?? -1;
+    if (queue === undefined || at < 0) return;
+    queue.splice(at, 1);
+    if (queue.length === 0) queues.delete(waiter.request.module);
+  }
+
+  function waitFor(waiter: Waiter, scope: RequestScope): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (error: EngineError) => {
+        stopWaiting();
+        remove(waiter);
+        reject(error);
+        // It may have been the one that kept others from their memory.
+        startWaiters();
+      };
+      const onDeadline = () => {
+        const blocker = blockedBy(waiter) ?? "a run slot";
+        giveUp(new EngineError("slot-wait", `waiting for ${blocker}: deadline exceeded`));
+      };
+      const onAbort = () => {
+        giveUp(new EngineError("run-cancelled", "waiting for a run slot: cancelled"));
+      };
+      const timer = timerFor(scope.deadlineAtMs - clock.monotonicMs(), onDeadline);
+      const stopWaiting = () => {
+        clearTimeout(timer);
+        scope.signal.removeEventListener("abort", onAbort);
+      };
+      waiter.start = (release) => {
+        stopWaiting();
+        resolve(release);
+      };
+      scope.signal.addEventListener("abort", onAbort, { once: true });
+      queues.set(waiter.request.module, [
+        ...(queues.get(waiter.request.module) ?? []),
+        waiter,
+      ]);
+      if (scope.signal.aborted) onAbort();
+      else startWaiters();
+    });
+  }
+}
+
+type Blocker = "a run slot" | "the step's own runs (limits.concurrency)" | "run memory";
+
+interface Waiter {
+  readonly request: SlotRequest;
+  start: (release: () => void) => void;
+}
+
+/** Node's longest timer; a later deadline is as good as none. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+function timerFor(delayMs: number, fire: () => void): NodeJS.Timeout | undefined {
+  return delayMs > MAX_TIMER_MS ? undefined : setTimeout(fire, Math.max(0, delayMs));
+}
