@@ -1,0 +1,11 @@
+/**
+ * Where a module's bytes come from: a file under --module-dir.
+ *
+ * Owns: finding a module, proving which bytes it is (its digest), and the words for what it could
+ * not find.
+ * Never: decides whether a step may name the module (src/admission), looks inside it or runs it
+ * (src/engine).
+ * Who decides instead: the operator, by what lies in --module-dir and by --max-module-size.
+ */
+export { LoaderError, type LoaderErrorCode } from "./error.js";
+export { createLoader, type Loader, type LoaderOptions } from "./loader.js";
