@@ -1,0 +1,238 @@
+import { availableParallelism } from "node:os";
+
+import { Command, CommanderError, Option } from "commander";
+
+import { quoted, WasmFunctionError } from "./errors.js";
+import {
+  parseAddress,
+  parseBoolean,
+  parseNanos,
+  parsePath,
+  parseSize,
+  parseTimeoutMs,
+  parseWholeNumber,
+  type FlagParser,
+} from "./flag-values.js";
+
+/** One line of the flag table. */
+export interface Flag {
+  readonly name: string;
+  /** Another spelling that is understood, but not shown. */
+  readonly alias?: string;
+  /** One letter. */
+  readonly short?: string;
+  readonly env: string;
+  /** `null` = unset. */
+  readonly default: string | null;
+  /** What its value is; `null` = a switch. */
+  readonly unit: string | null;
+  readonly help: string;
+  readonly group: "Cache" | "Limits" | "Modules" | "Server";
+}
+
+const kib = 1024;
+const mib = 1024 * kib;
+const gib = 1024 * mib;
+
+/** Every flag of `serve`. A flag wins over its environment variable, that over the default. */
+// prettier-ignore
+export const flags = [
+  { name: "address", env: "ADDRESS", default: ":9443", unit: "host:port", group: "Server", help: "where gRPC is served; :port is every address, port 0 a free one" },
+  { name: "insecure", env: "INSECURE", default: "false", unit: null, group: "Server", help: "serve without TLS, whatever --tls-certs-dir says" },
+  { name: "tls-certs-dir", alias: "tls-server-certs-dir", env: "TLS_SERVER_CERTS_DIR", default: null, unit: "dir", group: "Server", help: "directory of tls.crt, tls.key and ca.crt" },
+  { name: "max-recv-message-size", env: "MAX_RECV_MESSAGE_SIZE", default: "4", unit: "MB", group: "Server", help: "largest request" },
+  { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
+  { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more" },
+  { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
+  { name: "max-module-size", env: "MAX_MODULE_SIZE", default: "128", unit: "MB", group: "Modules", help: "largest module" },
+  { name: "module-timeout", env: "MODULE_TIMEOUT", default: "30s", unit: "duration", group: "Limits", help: "ceiling of an Input's limits.timeout" },
+  { name: "module-memory-limit", env: "MODULE_MEMORY_LIMIT", default: "512", unit: "MB", group: "Limits", help: "ceiling of an Input's limits.memory" },
+  { name: "module-stack-limit", env: "MODULE_STACK_LIMIT", default: "512", unit: "KB", group: "Limits", help: "stack of a run" },
+  { name: "max-concurrent-runs", env: "MAX_CONCURRENT_RUNS", default: "0", unit: "n", group: "Limits", help: "runs at once; 0 is unbounded" },
+  { name: "max-total-run-memory", env: "MAX_TOTAL_RUN_MEMORY", default: "0", unit: "MB", group: "Limits", help: "memory of all runs together; 0 is unbounded" },
+  { name: "max-concurrent-compiles", env: "MAX_CONCURRENT_COMPILES", default: "1", unit: "n", group: "Limits", help: "large modules compiled at once" },
+  { name: "engine-workers", env: "ENGINE_WORKERS", default: null, unit: "n", group: "Limits", help: "threads that run modules; unset is one less than there are cores" },
+  { name: "max-cached-modules", env: "MAX_CACHED_MODULES", default: "0", unit: "n", group: "Cache", help: "compiled modules kept in memory; 0 is unbounded" },
+  { name: "cache-dir", env: "CACHE_DIR", default: "/tmp/function-wasm-cache", unit: "dir", group: "Cache", help: "where compiled modules are kept" },
+  { name: "artifact-key-file", env: "ARTIFACT_KEY_FILE", default: null, unit: "file", group: "Cache", help: "key that authenticates compiled modules across restarts" },
+  { name: "trust-cache-dir", env: "TRUST_CACHE_DIR", default: "false", unit: null, group: "Cache", help: "use compiled modules of earlier processes without a key" },
+] as const satisfies readonly Flag[];
+
+/** The flags, read and checked. Sizes in bytes, times in milliseconds. */
+export interface Config {
+  readonly address: { readonly host: string | null; readonly port: number };
+  readonly insecure: boolean;
+  readonly tlsCertsDir: string | null;
+  readonly debug: boolean;
+  readonly maxReceiveBytes: number;
+  readonly ttlNanos: bigint;
+  /** Absolute. */
+  readonly moduleDir: string | null;
+  readonly maxModuleBytes: number;
+  readonly moduleTimeoutMs: number;
+  /** In the operator's own notation. */
+  readonly moduleTimeoutText: string;
+  readonly moduleMemoryBytes: number;
+  /** As a Kubernetes quantity. */
+  readonly moduleMemoryText: string;
+  readonly moduleStackBytes: number;
+  /** 0 = unbounded. */
+  readonly maxConcurrentRuns: number;
+  /** 0 = unbounded. */
+  readonly maxTotalRunMemoryBytes: number;
+  readonly maxConcurrentCompiles: number;
+  readonly engineWorkers: number;
+  /** 0 = unbounded. */
+  readonly maxCachedModules: number;
+  /** Absolute. */
+  readonly cacheDir: string;
+  readonly artifactKeyFile: string | null;
+  readonly trustCacheDir: boolean;
+}
+
+/** Thrown when a flag or variable cannot be honoured; the process must not start. */
+export class ConfigError extends WasmFunctionError<"flag-invalid"> {
+  override readonly name = "ConfigError";
+}
+
+/** What the environment says; an empty variable counts as unset. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The configuration that a command line (without program and command) and environment ask for.
+ * @throws ConfigError flag-invalid
+ */
+export function compileConfig(
+  argv: readonly string[],
+  env: Environment,
+): Config {
+  const command = addFlags(new Command())
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined });
+  try {
+    command.parse(argv, { from: "user" });
+  } catch (thrown) {
+    if (!(thrown instanceof CommanderError)) throw thrown;
+    const message = thrown.message.replace(/^error: /, "");
+    throw new ConfigError("flag-invalid", message, { cause: thrown });
+  }
+  return configFrom(command, env);
+}
+
+/** Declares every flag of the table on a command. */
+export function addFlags(command: Command): Command {
+  for (const flag of flags as readonly Flag[]) {
+    const short = flag.short === undefined ? "" : `-${flag.short}, `;
+    const value = flag.unit === null ? "" : ` <${flag.unit}>`;
+    const shown = flag.default === null ? "" : `, default ${flag.default}`;
+    command.addOption(
+      new Option(
+        `${short}--${flag.name}${value}`,
+        `${flag.help} (${flag.env}${shown})`,
+      ).helpGroup(`${flag.group}:`),
+    );
+    if (flag.unit === null) {
+      command.addOption(new Option(`--no-${flag.name}`).hideHelp());
+    }
+    if (flag.alias !== undefined) {
+      command.addOption(new Option(`--${flag.alias}${value}`).hideHelp());
+    }
+  }
+  return command;
+}
+
+/**
+ * The configuration that a parsed command with {@link addFlags} and environment ask for.
+ * @throws ConfigError flag-invalid
+ */
+export function configFrom(command: Command, env: Environment): Config {
+  const optional = <T>(name: FlagName, parse: FlagParser<T>): T | null =>
+    readFlag(name, parse, command, env);
+  const required = <T>(name: FlagName, parse: FlagParser<T>): T =>
+    optional(name, parse) ?? throwUnset(name);
+  const moduleSize = parseSize("MB", 1, 2047 * mib);
+  const timeout = required("module-timeout", parseTimeoutMs);
+  const memory = required(
+    "module-memory-limit",
+    parseSize("MB", 64 * kib, 64 * gib),
+  );
+  return Object.freeze<Config>({
+    address: Object.freeze(required("address", parseAddress)),
+    insecure: required("insecure", parseBoolean),
+    tlsCertsDir: optional("tls-certs-dir", parsePath),
+    debug: required("debug", parseBoolean),
+    maxReceiveBytes: required("max-recv-message-size", moduleSize).bytes,
+    ttlNanos: required("ttl", parseNanos),
+    moduleDir: optional("module-dir", parsePath),
+    maxModuleBytes: required("max-module-size", moduleSize).bytes,
+    moduleTimeoutMs: timeout.ms,
+    moduleTimeoutText: timeout.text,
+    moduleMemoryBytes: memory.bytes,
+    moduleMemoryText: memory.text,
+    moduleStackBytes: required(
+      "module-stack-limit",
+      parseSize("KB", 64 * kib, 64 * mib),
+    ).bytes,
+    maxConcurrentRuns: required("max-concurrent-runs", parseWholeNumber(0)),
+    maxTotalRunMemoryBytes: required(
+      "max-total-run-memory",
+      parseSize("MB", 0, 1024 * gib),
+    ).bytes,
+    maxConcurrentCompiles: required(
+      "max-concurrent-compiles",
+      parseWholeNumber(1),
+    ),
+    engineWorkers:
+      optional("engine-workers", parseWholeNumber(1)) ??
+      Math.max(1, availableParallelism() - 1),
+    maxCachedModules: required("max-cached-modules", parseWholeNumber(0)),
+    cacheDir: required("cache-dir", parsePath),
+    artifactKeyFile: optional("artifact-key-file", parsePath),
+    trustCacheDir: required("trust-cache-dir", parseBoolean),
+  });
+}
+
+type FlagName = (typeof flags)[number]["name"];
+
+/** `null` when neither command line, environment nor table has a value. */
+function readFlag<T>(
+  name: FlagName,
+  parse: FlagParser<T>,
+  command: Command,
+  env: Environment,
+): T | null {
+  const flag: Flag | undefined = flags.find((each) => each.name === name);
+  if (flag === undefined) return throwUnset(name);
+  const given = optionText(command, name) ?? optionText(command, flag.alias);
+  const text = given ?? nonEmpty(env[flag.env]) ?? flag.default;
+  if (text === null) return null;
+  const result = parse(text);
+  if (result.kind === "ok") return result.value;
+  const origin = given === undefined ? ` (${flag.env})` : "";
+  throw new ConfigError(
+    "flag-invalid",
+    `--${name}${origin}: expected ${result.expected}, got ${quoted(text)}`,
+  );
+}
+
+/** A switch is as if its text had been given. */
+function optionText(
+  command: Command,
+  name: string | undefined,
+): string | undefined {
+  if (name === undefined) return undefined;
+  const attribute = name.replace(/-(.)/g, (_, letter: string) =>
+    letter.toUpperCase(),
+  );
+  const value: unknown = command.getOptionValue(attribute);
+  if (typeof value === "boolean") return String(value);
+  return typeof value === "string" ? value : undefined;
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function throwUnset(name: string): never {
+  throw new ConfigError("flag-invalid", `--${name} has no value`);
+}

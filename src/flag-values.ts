@@ -1,0 +1,108 @@
+import { resolve } from "node:path";
+
+import { parseGoDuration, parseQuantity } from "./admission/index.js";
+
+/** What a flag's text means, or what was expected instead. */
+export type FlagValue<T> =
+  | { readonly kind: "ok"; readonly value: T }
+  | { readonly kind: "error"; readonly expected: string };
+
+/** Reads the text of a flag. */
+export type FlagParser<T> = (text: string) => FlagValue<T>;
+
+/** Bytes, and the same in the notation of Kubernetes. */
+export interface Size {
+  readonly bytes: number;
+  readonly text: string;
+}
+
+/** A file or directory, as an absolute path. */
+export const parsePath: FlagParser<string> = (text) =>
+  text === "" || text.includes("\0") ? expected("a path") : ok(resolve(text));
+
+/** What Go's strconv.ParseBool takes, so that one environment fits every function. */
+export const parseBoolean: FlagParser<boolean> = (text) => {
+  if (/^(?:1|t|T|true|TRUE|True)$/.test(text)) return ok(true);
+  if (/^(?:0|f|F|false|FALSE|False)$/.test(text)) return ok(false);
+  return expected("true or false");
+};
+
+/** A whole number within bounds. */
+export function parseWholeNumber(min: number): FlagParser<number> {
+  const max = 1_000_000;
+  return (text) => {
+    const number = /^[0-9]{1,7}$/.test(text) ? Number(text) : NaN;
+    if (number >= min && number <= max) return ok(number);
+    return expected(`a whole number from ${min} to ${max}`);
+  };
+}
+
+/** `MB` and `KB` are what they are in the flags of other functions: 1024² and 1024 bytes. */
+const units = {
+  MB: { bytes: 1024 * 1024, suffix: "Mi" },
+  KB: { bytes: 1024, suffix: "Ki" },
+} as const;
+
+/** A bare number in the flag's unit, or a Kubernetes quantity; bounds in bytes. */
+export function parseSize(
+  unit: keyof typeof units,
+  minBytes: number,
+  maxBytes: number,
+): FlagParser<Size> {
+  return (text) => {
+    const isBare = /^[0-9]+$/.test(text);
+    const inUnit = isBare ? text + units[unit].suffix : text;
+    const quantity = parseQuantity(inUnit);
+    const bytes = quantity.kind === "ok" ? Number(quantity.value) : NaN;
+    if (bytes >= minBytes && bytes <= maxBytes) {
+      return ok({ bytes, text: inUnit });
+    }
+    return expected(
+      `${unit} as a whole number or a quantity such as 64Mi, from ${minBytes} to ${maxBytes} bytes`,
+    );
+  };
+}
+
+const nanosPerMs = 1_000_000;
+
+/** A Go duration of 0 or more; nanoseconds. */
+export const parseNanos: FlagParser<bigint> = (text) => {
+  const duration = parseGoDuration(text);
+  if (duration.kind === "ok" && duration.nanos >= 0n) return ok(duration.nanos);
+  return expected("a duration such as 60s or 5m, 0 or more");
+};
+
+/** A Go duration of at least a nanosecond and at most a day; milliseconds, rounded up. */
+export const parseTimeoutMs: FlagParser<{ ms: number; text: string }> = (
+  text,
+) => {
+  const duration = parseGoDuration(text);
+  const nanos = duration.kind === "ok" ? Number(duration.nanos) : NaN;
+  const ms = Math.ceil(nanos / nanosPerMs);
+  if (ms > 0 && ms <= 86_400_000) return ok({ ms, text });
+  return expected("a duration such as 30s, more than 0 and at most 24h");
+};
+
+/** `host:port`, `[ipv6]:port`, or `:port` for every address. */
+export const parseAddress: FlagParser<{ host: string | null; port: number }> = (
+  text,
+) => {
+  const match =
+    /^(?:\[(?<ipv6>[0-9A-Fa-f:.]+)\]|(?<host>[A-Za-z0-9.-]*)):(?<port>[0-9]{1,5})$/.exec(
+      text,
+    );
+  const port = Number(match?.groups?.["port"] ?? NaN);
+  if (!(port <= 65_535)) {
+    return expected("host:port, [ipv6]:port or :port with a port up to 65535");
+  }
+  const host = match?.groups?.["ipv6"] ?? match?.groups?.["host"] ?? "";
+  return ok({ host: host === "" ? null : host, port });
+};
+
+function ok<T>(value: T): FlagValue<T> {
+  return { kind: "ok", value };
+}
+
+function expected(what: string): FlagValue<never> {
+  return { kind: "error", expected: what };
+}

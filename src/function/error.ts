@@ -1,0 +1,21 @@
+import { WasmFunctionError } from "../errors.js";
+
+/** Why a request, or an answer to it, cannot go on. `docs/errors.md` says what to do about each. */
+export type FunctionErrorCode =
+  /** The bytes are no protobuf message. */
+  | "wire-malformed"
+  /** The request has no Input. */
+  | "input-missing"
+  /** The Input is protobuf, but not an object this runtime reads: too deep, or NaN. */
+  | "input-unreadable"
+  /** The module's answer is larger than Crossplane can receive. */
+  | "response-too-large"
+  /** The module's answer is no protobuf message. */
+  | "response-malformed"
+  /** The server cannot start: an address it cannot listen on, or certificates it cannot use. */
+  | "start-refused";
+
+/** Thrown by everything in `src/function/`. */
+export class FunctionError extends WasmFunctionError<FunctionErrorCode> {
+  override readonly name = "FunctionError";
+}

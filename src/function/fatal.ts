@@ -1,0 +1,83 @@
+import type { AdmissionErrorCode } from "../admission/index.js";
+import type { EngineErrorCode } from "../engine/index.js";
+import { WasmFunctionError } from "../errors.js";
+import type { LoaderErrorCode } from "../loader/index.js";
+import type { FunctionErrorCode } from "./error.js";
+
+type ErrorCode =
+  AdmissionErrorCode | EngineErrorCode | FunctionErrorCode | LoaderErrorCode;
+
+/** What a caller is told when a request cannot go on. */
+export interface Fatal {
+  readonly code: ErrorCode | "internal";
+  readonly message: string;
+  /**
+   * A permanent failure may be replayed from Crossplane's response cache for `--ttl`; a transient
+   * one must not be.
+   */
+  readonly permanence: "permanent" | "transient";
+}
+
+/** Turns anything that was thrown into what the caller is told. Never throws. */
+export function fatalFrom(thrown: unknown): Fatal {
+  if (thrown instanceof WasmFunctionError && isErrorCode(thrown.code)) {
+    const { code, message } = thrown;
+    return { code, message, permanence: permanenceByCode[code] };
+  }
+  // A fault of ours: what it says is for the operator's log, not for an XR author.
+  const message = "internal error of the function runtime: see its log";
+  return { code: "internal", message, permanence: "transient" };
+}
+
+/**
+ * Permanent is what the same request meets again whatever time passes: it follows from the Input,
+ * the operator's flags and the module's bytes alone. A guest has a clock and may depend on the
+ * outside world, so nothing it does is permanent, and neither is what depends on load or on files.
+ */
+const permanenceByCode = {
+  "input-version": "permanent",
+  "input-invalid": "permanent",
+  "field-unknown": "permanent",
+  "field-removed": "permanent",
+  "field-not-supported": "permanent",
+  "limit-exceeded": "permanent",
+  "source-refused": "permanent",
+
+  "source-not-supported": "permanent",
+  "module-dir-unset": "permanent",
+  "module-dir-unreadable": "transient",
+  "path-invalid": "permanent",
+  "path-outside-module-dir": "transient",
+  "module-not-found": "transient",
+  "module-not-regular": "transient",
+  "module-too-large": "transient",
+  "module-empty": "transient",
+  "module-unreadable": "transient",
+  "module-changed": "transient",
+  "resolve-cancelled": "transient",
+
+  "module-invalid": "permanent",
+  "compile-failed": "transient",
+  "still-compiling": "transient",
+  "load-failed": "transient",
+  "slot-wait": "transient",
+  "run-timeout": "transient",
+  "run-deadline": "transient",
+  "run-cancelled": "transient",
+  "run-memory": "transient",
+  "run-trap": "transient",
+  "run-error": "transient",
+  "response-invalid": "transient",
+  "engine-fault": "transient",
+
+  "wire-malformed": "permanent",
+  "input-missing": "permanent",
+  "input-unreadable": "permanent",
+  "response-too-large": "transient",
+  "response-malformed": "transient",
+  "start-refused": "permanent",
+} as const satisfies Record<ErrorCode, Fatal["permanence"]>;
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(permanenceByCode, code);
+}

@@ -1,0 +1,199 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+
+import { quoted } from "../errors.js";
+import { RunFunctionResponseSchema, Severity } from "../gen/run_function_pb.js";
+import { FunctionError } from "./error.js";
+import type { ScannedRequest } from "./request.js";
+import { decodeText } from "./struct.js";
+import { bytesField, WireReader, wireType, type WireRange } from "./wire.js";
+
+/** What Crossplane can receive: gRPC's default, which it cannot raise. */
+export const maxResponseBytes = 4 * 1024 * 1024;
+
+/** The `meta` of a response. */
+export interface ResponseMetaValues {
+  readonly tag: string;
+  /** How long Crossplane may answer an equal request with this response; 0 = not at all. */
+  readonly ttlNanos: bigint;
+}
+
+/**
+ * A module's answer as the caller gets it: its own bytes, with a `meta` behind them when it has
+ * none. The engine has already checked that they are a RunFunctionResponse.
+ * @throws FunctionError response-too-large, response-malformed
+ */
+export function finishResponse(
+  bytes: Uint8Array,
+  meta: ResponseMetaValues,
+  moduleDescription: string,
+): Uint8Array {
+  try {
+    const answer = hasMeta(bytes)
+      ? bytes
+      : Buffer.concat([bytes, encodeMeta(meta)]);
+    if (answer.length <= maxResponseBytes) return answer;
+    throw tooLarge(answer, moduleDescription);
+  } catch (thrown) {
+    throw isMalformed(thrown) ? noResponse(thrown, moduleDescription) : thrown;
+  }
+}
+
+/**
+ * A response that ends the pipeline with `message`. Desired state and context are the caller's
+ * own bytes, so that nothing is deleted. Only where they would make the answer too large to be
+ * received are they left out: Crossplane looks at neither after a fatal result.
+ */
+export function fatalResponse(
+  request: ScannedRequest,
+  message: string,
+  ttlNanos: bigint,
+): Uint8Array {
+  const verdict = toBinary(
+    RunFunctionResponseSchema,
+    create(RunFunctionResponseSchema, {
+      meta: metaInit({ tag: request.tag, ttlNanos }),
+      results: [{ severity: Severity.FATAL, message: shownMessage(message) }],
+    }),
+  );
+  const state = [
+    ...copyFields(request.bytes, request.desired, responseField.desired),
+    ...copyFields(request.bytes, request.context, responseField.context),
+  ];
+  const answer = Buffer.concat([verdict, ...state]);
+  return answer.length > maxResponseBytes ? verdict : answer;
+}
+
+/** Numbers of the RunFunctionResponse fields the host reads or writes. */
+const responseField = { meta: 1, desired: 2, context: 4 } as const;
+
+const stateResourcesNumber = 2;
+const entryKeyNumber = 1;
+
+function hasMeta(bytes: Uint8Array): boolean {
+  let found = false;
+  const reader = new WireReader(bytes);
+  while (reader.next()) {
+    if (
+      reader.fieldNumber === responseField.meta &&
+      reader.wireType === wireType.bytes
+    ) {
+      found = true;
+    }
+  }
+  return found;
+}
+
+function encodeMeta(meta: ResponseMetaValues): Uint8Array {
+  const message = create(RunFunctionResponseSchema, { meta: metaInit(meta) });
+  return toBinary(RunFunctionResponseSchema, message);
+}
+
+function metaInit({ tag, ttlNanos }: ResponseMetaValues): {
+  tag: string;
+  ttl: { seconds: bigint; nanos: number };
+} {
+  const perSecond = 1_000_000_000n;
+  return {
+    tag,
+    ttl: { seconds: ttlNanos / perSecond, nanos: Number(ttlNanos % perSecond) },
+  };
+}
+
+function copyFields(
+  bytes: Uint8Array,
+  values: readonly WireRange[],
+  fieldNumber: number,
+): Uint8Array[] {
+  return values.map(({ start, end }) =>
+    bytesField(fieldNumber, bytes.subarray(start, end)),
+  );
+}
+
+function isMalformed(thrown: unknown): thrown is FunctionError {
+  return thrown instanceof FunctionError && thrown.code === "wire-malformed";
+}
+
+function noResponse(
+  cause: FunctionError,
+  moduleDescription: string,
+): FunctionError {
+  return new FunctionError(
+    "response-malformed",
+    `module ${moduleDescription} returned no RunFunctionResponse: ${cause.message}`,
+    { cause },
+  );
+}
+
+function tooLarge(
+  answer: Uint8Array,
+  moduleDescription: string,
+): FunctionError {
+  const largest = largestResources(answer, 3)
+    .map(({ name, sizeBytes }) => `${quoted(name, 64)} ${sizeBytes} bytes`)
+    .join(", ");
+  const message =
+    `module ${moduleDescription} returned ${answer.length} bytes, ` +
+    `more than the ${maxResponseBytes} bytes Crossplane can receive`;
+  const hint = largest === "" ? "" : `; largest desired resources: ${largest}`;
+  return new FunctionError("response-too-large", message + hint);
+}
+
+function largestResources(
+  response: Uint8Array,
+  count: number,
+): { name: string; sizeBytes: number }[] {
+  const sizes = new Map<string, number>();
+  const reader = new WireReader(response);
+  while (reader.next()) {
+    if (reader.fieldNumber !== responseField.desired) continue;
+    if (reader.wireType === wireType.bytes)
+      measureResources(response, reader.value(), sizes);
+  }
+  return [...sizes]
+    .map(([name, sizeBytes]) => ({ name, sizeBytes }))
+    .sort((a, b) => b.sizeBytes - a.sizeBytes)
+    .slice(0, count);
+}
+
+function measureResources(
+  response: Uint8Array,
+  state: WireRange,
+  sizes: Map<string, number>,
+): void {
+  const reader = new WireReader(response, state);
+  while (reader.next()) {
+    if (
+      reader.fieldNumber !== stateResourcesNumber ||
+      reader.wireType !== wireType.bytes
+    )
+      continue;
+    let name = "";
+    const entry = new WireReader(response, reader.value());
+    while (entry.next()) {
+      if (
+        entry.fieldNumber === entryKeyNumber &&
+        entry.wireType === wireType.bytes
+      ) {
+        name = decodeText(response, entry.value());
+      }
+    }
+    sizes.set(name, reader.end - reader.start);
+  }
+}
+
+const maxMessageBytes = 4096;
+
+/** One line of valid UTF-8, at most 4 KiB. */
+function shownMessage(message: string): string {
+  const line = message.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
+  const buffer = new Uint8Array(maxMessageBytes);
+  // Never cuts a character in two, and replaces what is no character.
+  const { read, written } = new TextEncoder().encodeInto(line, buffer);
+  if (read === line.length)
+    return new TextDecoder().decode(buffer.subarray(0, written));
+  const { written: shorter } = new TextEncoder().encodeInto(
+    line,
+    buffer.subarray(0, maxMessageBytes - 3),
+  );
+  return `${new TextDecoder().decode(buffer.subarray(0, shorter))}…`;
+}

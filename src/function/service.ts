@@ -1,0 +1,139 @@
+import {
+  ServerInterceptingCall,
+  status,
+  type sendUnaryData,
+  type ServerInterceptor,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+} from "@grpc/grpc-js";
+
+import type { Clock, RequestScope } from "../ports.js";
+import type { RunFunction } from "./run-function.js";
+
+/** Names of the one service under which Crossplane may call it; up to 1.16 it knew only the beta. */
+export const serviceNames = [
+  "apiextensions.fn.proto.v1.FunctionRunnerService",
+  "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
+] as const;
+
+/** A unary call whose request and response stay the bytes they are. */
+export type RawUnaryCall = ServerUnaryCall<Buffer, Uint8Array>;
+
+/** The service by one of its {@link serviceNames}, with messages as bytes. */
+export function rawServiceDefinition(serviceName: string): ServiceDefinition {
+  return {
+    RunFunction: {
+      path: `/${serviceName}/RunFunction`,
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: asBuffer,
+      requestDeserialize: (bytes: Buffer) => bytes,
+      responseSerialize: asBuffer,
+      responseDeserialize: (bytes: Buffer) => bytes,
+    },
+  };
+}
+
+/** Calls that are being answered. */
+export interface CallTracker {
+  /** Resolves once no call is being answered. */
+  idle(): Promise<void>;
+  /** Tells every call that its caller has gone. */
+  cancelAll(): void;
+  readonly handle: (
+    call: RawUnaryCall,
+    callback: sendUnaryData<Uint8Array>,
+  ) => void;
+}
+
+/** Ties calls to {@link RunFunction}: deadline and cancellation in, answer or status out. */
+export function createCallTracker(
+  runFunction: RunFunction,
+  clock: Clock,
+): CallTracker {
+  const open = new Set<AbortController>();
+  let whenIdle: (() => void)[] = [];
+
+  async function answer(
+    call: RawUnaryCall,
+    callback: sendUnaryData<Uint8Array>,
+  ): Promise<void> {
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    call.once("cancelled", abort);
+    open.add(controller);
+    try {
+      const scope: RequestScope = {
+        deadlineAtMs: deadlineAtMs(call, clock),
+        signal: controller.signal,
+      };
+      const result = await runFunction(call.request, scope);
+      switch (result.kind) {
+        case "response":
+          return callback(null, result.bytes);
+        case "malformed":
+          return callback({
+            code: status.INVALID_ARGUMENT,
+            details: `the request is ${result.message}`,
+          });
+        case "cancelled":
+          return callback({ code: status.CANCELLED, details: "cancelled" });
+      }
+    } finally {
+      call.off("cancelled", abort);
+      open.delete(controller);
+      if (open.size === 0) {
+        for (const resolve of whenIdle) resolve();
+        whenIdle = [];
+      }
+    }
+  }
+
+  return {
+    handle: (call, callback) => void answer(call, callback),
+    cancelAll() {
+      for (const controller of open) controller.abort();
+    },
+    idle: () =>
+      open.size === 0
+        ? Promise.resolve()
+        : new Promise((resolve) => whenIdle.push(resolve)),
+  };
+}
+
+/**
+ * Corrects two of grpc-js's statuses: a request that is too large names the flag, and a handler
+ * never says UNIMPLEMENTED, upon which Crossplane would call the other service with the same.
+ */
+export const clearStatuses: ServerInterceptor = (_method, call) => {
+  // grpc-js ends a call by its own sendStatus, which no interceptor's responder sees.
+  const send = call.sendStatus.bind(call);
+  call.sendStatus = (original) => {
+    const details = original.details ?? "";
+    if (
+      original.code === status.RESOURCE_EXHAUSTED &&
+      details.startsWith("Received message")
+    ) {
+      return send({
+        ...original,
+        details: `${details}: raise --max-recv-message-size`,
+      });
+    }
+    if (original.code === status.UNIMPLEMENTED) {
+      return send({ ...original, code: status.INVALID_ARGUMENT });
+    }
+    return send(original);
+  };
+  return new ServerInterceptingCall(call);
+};
+
+/** grpc-js gives a deadline as wall-clock time. */
+function deadlineAtMs(call: RawUnaryCall, clock: Clock): number {
+  const deadline = call.getDeadline();
+  const atMs = typeof deadline === "number" ? deadline : deadline.getTime();
+  return clock.monotonicMs() + (atMs - clock.nowMs());
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+
+import { Command, CommanderError } from "commander";
+import { destination } from "pino";
+
+import { addRenderCommand } from "./cli/render.js";
+import { addServeCommand, type ServeHost } from "./cli/serve.js";
+import { ConfigError } from "./config.js";
+import { createEngine } from "./engine/index.js";
+import { errorText, WasmFunctionError } from "./errors.js";
+import { createLogger } from "./function/index.js";
+import type { Clock } from "./ports.js";
+
+const clock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+};
+
+const host: ServeHost = {
+  env: process.env,
+  clock,
+  createEngine,
+  createLogger: (debug) =>
+    createLogger({ debug, destination: destination(2) }, clock),
+  onTermination(listener) {
+    process.on("SIGTERM", listener);
+    process.on("SIGINT", listener);
+  },
+  exit: (code) => process.exit(code),
+};
+
+const program = new Command("function-wasm")
+  .description("A Crossplane composition function that runs WebAssembly")
+  .version(readVersion())
+  .exitOverride();
+const serveCommand = addServeCommand(program, host);
+addRenderCommand(program, clock);
+program.addHelpText("after", () => `\n${serveCommand.helpInformation()}`);
+
+try {
+  await program.parseAsync();
+} catch (thrown) {
+  // The engine may have started already; nothing else would end the process.
+  process.exit(refuseToStart(thrown));
+}
+
+function refuseToStart(thrown: unknown): number {
+  // Commander has already said what it has to say; help and version are no failures.
+  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2;
+  const text =
+    thrown instanceof WasmFunctionError || !(thrown instanceof Error)
+      ? errorText(thrown)
+      : (thrown.stack ?? thrown.message);
+  process.stderr.write(`function-wasm: ${text}\n`);
+  return thrown instanceof ConfigError ? 2 : 1;
+}
+
+function readVersion(): string {
+  const file = new URL("../package.json", import.meta.url);
+  const manifest = JSON.parse(readFileSync(file, "utf8")) as {
+    version: string;
+  };
+  return manifest.version;
+}

@@ -1,0 +1,6 @@
+;; Its wasmfn_alloc returns -1.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const -1))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (i64.const 0)))

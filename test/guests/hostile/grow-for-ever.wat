@@ -1,0 +1,7 @@
+;; Grows its memory for ever, refused or not.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (loop $again (drop (memory.grow (i32.const 1))) (br $again))
+    (unreachable)))

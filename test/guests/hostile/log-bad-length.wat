@@ -1,0 +1,8 @@
+;; Logs a length that wraps around the address space.
+(module
+  (import "wasmfn" "log" (func $log (param i32 i32 i32)))
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (call $log (i32.const 0) (i32.const 16) (i32.const -1))
+    (i64.const 0)))

@@ -1,0 +1,9 @@
+;; Logs an escape sequence and a newline that forges a second line, in message, key and value.
+(module
+  (import "wasmfn" "log" (func $log (param i32 i32 i32)))
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (data (i32.const 256) "{\"msg\":\"red\\u001b[31m\\nforged\",\"kv\":{\"k\\u0000ey\":\"v\\ralue\"}}")
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (call $log (i32.const 0) (i32.const 256) (i32.const 60))
+    (i64.const 0)))

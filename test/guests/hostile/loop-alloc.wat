@@ -1,0 +1,8 @@
+;; Loops for ever in wasmfn_alloc.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32)
+    (loop $again (br $again))
+    (unreachable))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,7 @@
+;; Returns a response whose desired state is not a State inside.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (data (i32.const 16) "\12\04\0a\7f\00\00")
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (i64.const 0x10_0000_0006)))

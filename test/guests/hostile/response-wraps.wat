@@ -1,0 +1,6 @@
+;; Returns a response whose pointer and length wrap around 32 bits.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (i64.const 0xffff_fff0_ffff_ffff)))

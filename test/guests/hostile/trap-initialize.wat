@@ -1,0 +1,7 @@
+;; Its _initialize traps.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "_initialize") (unreachable))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,47 @@
+;; Answers 00000001 when the wall clock is past 2020, the monotonic clock does not go back
+;; and 16 random bytes come as asked.
+(module
+  (import "wasi:clocks/wall-clock@0.2.0" "now"
+    (func $wall (param i32)))
+  (import "wasi:clocks/monotonic-clock@0.2.0" "now"
+    (func $now (result i64)))
+  (import "wasi:random/random@0.2.0" "get-random-bytes"
+    (func $random (param i64 i32)))
+  (memory (export "memory") 2)
+  ;; ok(64, 14): one result whose message is eight characters.
+  (data (i32.const 32) "\00\00\00\00\40\00\00\00\0e\00\00\00")
+  (data (i32.const 64) "\1a\0c\08\03\12\08")
+  (global $heap (mut i32) (i32.const 65536))
+  (func (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
+    (local $ptr i32)
+    (local.set $ptr (global.get $heap))
+    (global.set $heap
+      (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
+    (local.get $ptr))
+  (func (export "run") (param i32 i32) (result i32)
+    (local $before i64)
+    (call $wall (i32.const 256))
+    (local.set $before (call $now))
+    (call $random (i64.const 16) (i32.const 272))
+    (call $report
+      (i32.and
+        (i32.and
+          (i64.gt_u (i64.load (i32.const 256)) (i64.const 1577836800))
+          (i64.ge_u (call $now) (local.get $before)))
+        (i32.eq (i32.load (i32.const 276)) (i32.const 16)))))
+  ;; The answer: one result whose message is eight hex digits.
+  (func $report (param $value i32) (result i32)
+    (local $i i32) (local $digit i32)
+    (loop $next
+      (local.set $digit (i32.and (local.get $value) (i32.const 15)))
+      (i32.store8
+        (i32.sub (i32.const 77) (local.get $i))
+        (i32.add
+          (local.get $digit)
+          (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $digit) (i32.const 10)))))
+      (local.set $value (i32.shr_u (local.get $value) (i32.const 4)))
+      (br_if $next
+        (i32.lt_u
+          (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+          (i32.const 8))))
+    (i32.const 32)))

@@ -1,0 +1,50 @@
+;; Appends 100,000 header fields of 1 KiB each to one request; a refusal of the host ends it. Answers
+;; with the number of fields the host took.
+(module
+  (import "wasi:http/types@0.2.0" "[constructor]fields"
+    (func $fields (result i32)))
+  (import "wasi:http/types@0.2.0" "[method]fields.append"
+    (func $append (param i32 i32 i32 i32 i32 i32)))
+  (memory (export "memory") 2)
+  ;; ok(64, 14): one result whose message is eight characters.
+  (data (i32.const 32) "\00\00\00\00\40\00\00\00\0e\00\00\00")
+  (data (i32.const 64) "\1a\0c\08\03\12\08")
+  (data (i32.const 512) "x")
+  (global $heap (mut i32) (i32.const 65536))
+  (func (export "cabi_realloc") (param i32 i32 i32) (param $size i32) (result i32)
+    (local $ptr i32)
+    (local.set $ptr (global.get $heap))
+    (global.set $heap
+      (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
+    (local.get $ptr))
+  (func (export "run") (param i32 i32) (result i32)
+    (local $fields i32) (local $i i32)
+    (local.set $fields (call $fields))
+    (memory.fill (i32.const 1024) (i32.const 120) (i32.const 1024))
+    (block $done
+      (loop $next
+        (call $append
+          (local.get $fields) (i32.const 512) (i32.const 1) (i32.const 1024) (i32.const 1024)
+          (i32.const 256))
+        (br_if $done (i32.load8_u (i32.const 256)))
+        (br_if $next
+          (i32.lt_u
+            (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+            (i32.const 100000)))))
+    (call $report (local.get $i)))
+  ;; The answer: one result whose message is eight hex digits.
+  (func $report (param $value i32) (result i32)
+    (local $i i32) (local $digit i32)
+    (loop $next
+      (local.set $digit (i32.and (local.get $value) (i32.const 15)))
+      (i32.store8
+        (i32.sub (i32.const 77) (local.get $i))
+        (i32.add
+          (local.get $digit)
+          (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $digit) (i32.const 10)))))
+      (local.set $value (i32.shr_u (local.get $value) (i32.const 4)))
+      (br_if $next
+        (i32.lt_u
+          (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+          (i32.const 8))))
+    (i32.const 32)))

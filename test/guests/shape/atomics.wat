@@ -1,0 +1,6 @@
+;; Uses an atomic instruction.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (drop (i32.atomic.rmw.add (i32.const 0) (i32.const 1))))
+  (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))

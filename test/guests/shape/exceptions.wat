@@ -1,0 +1,7 @@
+;; Throws an exception.
+(module
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (tag $e)
+  (func (throw $e))
+  (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))

@@ -1,0 +1,6 @@
+;; Imports a WASI function as a global.
+(module
+  (import "wasi_snapshot_preview1" "clock_time_get" (global i32))
+  (memory (export "memory") 2)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))

@@ -1,0 +1,3 @@
+;; A valid module that exports nothing.
+(module
+  (func (unreachable)))

@@ -1,0 +1,5 @@
+;; Shares its memory between threads.
+(module
+  (memory (export "memory") 2 16 shared)
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))

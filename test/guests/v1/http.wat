@@ -1,0 +1,23 @@
+;; Asks for a URL through wasmfn.http and answers with the host's reply, padded to 512 characters.
+(module
+  (import "wasmfn" "http" (func $http (param i32 i32) (result i64)))
+  (memory (export "memory") 4)
+  (global $heap (mut i32) (i32.const 65536))
+  (data (i32.const 1000) "\1a\85\04\08\03\12\80\04")
+  (data (i32.const 2000) "{\"method\":\"GET\",\"url\":\"https://api.example.com/\",\"headers\":{}}")
+  (func (export "wasmfn_alloc") (param $size i32) (result i32)
+    (local $ptr i32)
+    (local.set $ptr (global.get $heap))
+    (global.set $heap (i32.add (local.get $ptr) (local.get $size)))
+    (local.get $ptr))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (local $reply i64) (local $len i32)
+    (local.set $reply (call $http (i32.const 2000) (i32.const 62)))
+    (local.set $len (i32.wrap_i64 (local.get $reply)))
+    (if (i32.gt_u (local.get $len) (i32.const 512)) (then (local.set $len (i32.const 512))))
+    (memory.fill (i32.const 1008) (i32.const 32) (i32.const 512))
+    (memory.copy
+      (i32.const 1008)
+      (i32.wrap_i64 (i64.shr_u (local.get $reply) (i64.const 32)))
+      (local.get $len))
+    (i64.const 0x3e8_0000_0208)))

@@ -1,0 +1,21 @@
+;; Answers err with 10 MB of text.
+(component
+  (type $run-type (func async (param "request" (list u8)) (result (result (list u8) (error string)))))
+  (core module $main-module
+    (memory (export "memory") 160)
+    (global $heap (mut i32) (i32.const 65536))
+    (func (export "realloc") (param i32 i32 i32) (param $size i32) (result i32)
+      (local $ptr i32)
+      (local.set $ptr (global.get $heap))
+      (global.set $heap
+        (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
+      (local.get $ptr))
+    (data (i32.const 32) "\01\00\00\00\00\00\02\00\80\96\98\00") ;; err(131072, 10000000)
+    (func (export "run") (param i32 i32) (result i32)
+      (memory.fill (i32.const 131072) (i32.const 120) (i32.const 10000000))
+      (i32.const 32)))
+  (core instance $main (instantiate $main-module))
+  (func $run (type $run-type)
+    (canon lift (core func $main "run")
+      (memory (core memory $main "memory")) (realloc (core func $main "realloc"))))
+  (export "run" (func $run)))

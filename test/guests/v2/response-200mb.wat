@@ -1,0 +1,21 @@
+;; Answers ok with 200 MB.
+(component
+  (type $run-type (func async (param "request" (list u8)) (result (result (list u8) (error string)))))
+  (core module $main-module
+    (memory (export "memory") 2)
+    (global $heap (mut i32) (i32.const 65536))
+    (func (export "realloc") (param i32 i32 i32) (param $size i32) (result i32)
+      (local $ptr i32)
+      (local.set $ptr (global.get $heap))
+      (global.set $heap
+        (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
+      (local.get $ptr))
+    (data (i32.const 32) "\00\00\00\00\00\00\00\00\00\c2\eb\0b") ;; ok(0, 200000000)
+    (func (export "run") (param i32 i32) (result i32)
+      (if (i32.eq (memory.grow (i32.const 3100)) (i32.const -1)) (then (unreachable)))
+      (i32.const 32)))
+  (core instance $main (instantiate $main-module))
+  (func $run (type $run-type)
+    (canon lift (core func $main "run")
+      (memory (core memory $main "memory")) (realloc (core func $main "realloc"))))
+  (export "run" (func $run)))

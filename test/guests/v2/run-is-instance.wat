@@ -1,0 +1,4 @@
+;; Exports run as an instance.
+(component
+  (instance $i)
+  (export "run" (instance $i)))

@@ -1,0 +1,25 @@
+;; Answers with the number of environment variables and, beside it, their bytes: 00000000.
+(module
+  (import "wasi_snapshot_preview1" "environ_sizes_get" (func $sizes (param i32 i32) (result i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 64) "\1a\0c\08\03\12\08")
+  (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "wasmfn_run") (param i32 i32) (result i64)
+    (if (call $sizes (i32.const 0) (i32.const 4)) (then (unreachable)))
+    (call $report (i32.add (i32.load (i32.const 0)) (i32.load (i32.const 4)))))
+  ;; The answer: one result whose message is eight hex digits.
+  (func $report (param $value i32) (result i64)
+    (local $i i32) (local $digit i32)
+    (loop $next
+      (local.set $digit (i32.and (local.get $value) (i32.const 15)))
+      (i32.store8
+        (i32.sub (i32.const 77) (local.get $i))
+        (i32.add
+          (local.get $digit)
+          (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $digit) (i32.const 10)))))
+      (local.set $value (i32.shr_u (local.get $value) (i32.const 4)))
+      (br_if $next
+        (i32.lt_u
+          (local.tee $i (i32.add (local.get $i) (i32.const 1)))
+          (i32.const 8))))
+    (i64.const 0x40_0000_000e)))

@@ -1,0 +1,208 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import { Command } from "commander";
+import { describe, expect, it, onTestFinished } from "vitest";
+
+import { addServeCommand } from "../../../src/cli/serve.js";
+import { ConfigError, type Environment } from "../../../src/config.js";
+import type { EngineOptions } from "../../../src/engine/index.js";
+import {
+  fakeEngine,
+  realClock,
+  recordingLogger,
+  requestBytes,
+  responseBytes,
+} from "../function/fixtures.js";
+
+/** Everything around `serve`, and what happened to it. */
+function startable(env: Environment = {}) {
+  const { logger, lines } = recordingLogger();
+  const engineOptions: EngineOptions[] = [];
+  const exits: number[] = [];
+  let closed = 0;
+  let answer: () => void = () => undefined;
+  let started: () => void = () => undefined;
+  let exited: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (answer = resolve));
+  const whenStarted = new Promise<void>((resolve) => (started = resolve));
+  const whenExited = new Promise<void>((resolve) => (exited = resolve));
+  let terminate: () => void = () => undefined;
+  const program = new Command().exitOverride();
+  addServeCommand(program, {
+    env,
+    clock: realClock,
+    createEngine(options) {
+      engineOptions.push(options);
+      const engine = fakeEngine(async () => {
+        started();
+        await held;
+        return responseBytes({ meta: { tag: "held" } });
+      });
+      return { ...engine, close: () => Promise.resolve(void closed++) };
+    },
+    createLogger: () => logger,
+    onTermination: (listener) => (terminate = listener),
+    exit(code) {
+      exits.push(code);
+      exited();
+    },
+  });
+  const listening = () =>
+    lines.find((line) => line.message === "listening")?.fields;
+  onTestFinished(async () => {
+    if (listening() === undefined || exits.length > 0) return;
+    answer();
+    terminate();
+    await whenExited;
+  });
+  return {
+    run: (...argv: string[]) => program.parseAsync(argv, { from: "user" }),
+    engineOptions,
+    exits,
+    closed: () => closed,
+    listening,
+    answer: () => answer(),
+    terminate: () => terminate(),
+    whenStarted,
+    whenExited,
+  };
+}
+
+const insecure = ["--insecure", "--address", "127.0.0.1:0"];
+
+function call(address: unknown, moduleDir: string): Promise<Buffer> {
+  const client = new Client(String(address), credentials.createInsecure());
+  const input = {
+    apiVersion: "wasm.fn.crossplane.io/v1",
+    kind: "Input",
+    module: { type: "Path", path: join(moduleDir, "m.wasm") },
+  };
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
+      (value: Uint8Array) => Buffer.from(value),
+      (value: Buffer) => value,
+      requestBytes({ input }),
+      new Metadata(),
+      (error, value) => {
+        client.close();
+        if (error === null) resolve(value ?? Buffer.alloc(0));
+        else reject(error);
+      },
+    );
+  });
+}
+
+function temporaryDirectory(): string {
+  return mkdtempSync(join(tmpdir(), "function-wasm-serve-"));
+}
+
+describe("cli/serve", () => {
+  it("serves by default, and logs the port it was given", async () => {
+    const host = startable();
+
+    await host.run(...insecure);
+
+    expect(host.listening()).toMatchObject({
+      address: expect.stringMatching(/^127\.0\.0\.1:[1-9]\d*$/) as string,
+      insecure: true,
+    });
+  });
+
+  it("hands the engine what the flags say", async () => {
+    const host = startable({ ENGINE_WORKERS: "2" });
+
+    await host.run("serve", ...insecure, "--module-memory-limit", "64");
+
+    expect(host.engineOptions).toMatchObject([
+      {
+        engineWorkers: 2,
+        memoryLimitBytes: 64 * 1024 * 1024,
+        maxResponseBytes: 16 * 1024 * 1024,
+        artifactKey: null,
+      },
+    ]);
+  });
+
+  it("finishes the call being answered when told to stop, then exits 0", async () => {
+    const host = startable();
+    const moduleDir = temporaryDirectory();
+    writeFileSync(join(moduleDir, "m.wasm"), "module");
+    await host.run(...insecure, "--module-dir", moduleDir);
+    const answer = call(host.listening()?.["address"], moduleDir);
+    await host.whenStarted;
+
+    host.terminate();
+    host.answer();
+
+    expect((await answer).toString()).toContain("held");
+    await host.whenExited;
+    expect(host.exits).toEqual([0]);
+    expect(host.closed()).toBe(1);
+  });
+
+  it("exits at once when told a second time", async () => {
+    const host = startable();
+    const moduleDir = temporaryDirectory();
+    writeFileSync(join(moduleDir, "m.wasm"), "module");
+    await host.run(...insecure, "--module-dir", moduleDir);
+    const answer = call(host.listening()?.["address"], moduleDir);
+    await host.whenStarted;
+
+    host.terminate();
+    host.terminate();
+
+    expect(host.exits).toEqual([1]);
+    host.answer();
+    await answer;
+    await expect.poll(() => host.exits).toEqual([1, 0]);
+  });
+
+  const shortKey = join(temporaryDirectory(), "key");
+  writeFileSync(shortKey, "short");
+
+  it.each([
+    {
+      name: "neither certificates nor --insecure",
+      argv: [],
+      want: "neither --tls-certs-dir (TLS_SERVER_CERTS_DIR) nor --insecure (INSECURE) is set: expected one of them",
+    },
+    {
+      name: "a key that is not there",
+      argv: [...insecure, "--artifact-key-file", "/nowhere"],
+      want: "--artifact-key-file: ENOENT",
+    },
+    {
+      name: "a key that is too short",
+      argv: [...insecure, "--artifact-key-file", shortKey],
+      want: "--artifact-key-file: expected at least 32 bytes in",
+    },
+  ])("does not start with $name", async ({ argv, want }) => {
+    const host = startable();
+
+    const started = host.run(...argv);
+
+    await expect(started).rejects.toThrow(ConfigError);
+    await expect(started).rejects.toThrow(want);
+    expect(host.engineOptions).toEqual([]);
+  });
+
+  it("does not start without the certificates it was told of", async () => {
+    const host = startable({ TLS_SERVER_CERTS_DIR: "/nowhere" });
+
+    await expect(host.run("--address", "127.0.0.1:0")).rejects.toThrow(
+      "cannot read tls.crt of --tls-certs-dir: ENOENT",
+    );
+  });
+
+  it("serves without TLS when told so, whatever certificates there are", async () => {
+    const host = startable({ TLS_SERVER_CERTS_DIR: "/nowhere" });
+
+    await host.run(...insecure);
+
+    expect(host.listening()).toMatchObject({ insecure: true });
+  });
+});

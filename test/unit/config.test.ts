@@ -1,0 +1,327 @@
+import { Command } from "commander";
+import { describe, expect, it } from "vitest";
+
+import {
+  addFlags,
+  compileConfig,
+  ConfigError,
+  flags,
+} from "../../src/config.js";
+
+const mib = 1024 * 1024;
+
+describe("config", () => {
+  it("has a default for everything", () => {
+    const { engineWorkers, ...config } = compileConfig([], {});
+
+    expect(config).toEqual({
+      address: { host: null, port: 9443 },
+      insecure: false,
+      tlsCertsDir: null,
+      debug: false,
+      maxReceiveBytes: 4 * mib,
+      ttlNanos: 60_000_000_000n,
+      moduleDir: null,
+      maxModuleBytes: 128 * mib,
+      moduleTimeoutMs: 30_000,
+      moduleTimeoutText: "30s",
+      moduleMemoryBytes: 512 * mib,
+      moduleMemoryText: "512Mi",
+      moduleStackBytes: 512 * 1024,
+      maxConcurrentRuns: 0,
+      maxTotalRunMemoryBytes: 0,
+      maxConcurrentCompiles: 1,
+      maxCachedModules: 0,
+      cacheDir: "/tmp/function-wasm-cache",
+      artifactKeyFile: null,
+      trustCacheDir: false,
+    });
+    expect(engineWorkers).toBeGreaterThanOrEqual(1);
+  });
+
+  it("cannot be changed", () => {
+    const config = compileConfig([], {});
+
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.isFrozen(config.address)).toBe(true);
+  });
+
+  const rows = [
+    {
+      flag: "address",
+      text: "localhost:0",
+      key: "address",
+      want: { host: "localhost", port: 0 },
+    },
+    {
+      flag: "address",
+      text: "[::1]:9443",
+      key: "address",
+      want: { host: "::1", port: 9443 },
+    },
+    {
+      flag: "address",
+      text: "0.0.0.0:65535",
+      key: "address",
+      want: { host: "0.0.0.0", port: 65535 },
+    },
+    { flag: "tls-certs-dir", text: "/tls", key: "tlsCertsDir", want: "/tls" },
+    {
+      flag: "max-recv-message-size",
+      text: "16",
+      key: "maxReceiveBytes",
+      want: 16 * mib,
+    },
+    { flag: "ttl", text: "1m0.5s", key: "ttlNanos", want: 60_500_000_000n },
+    { flag: "ttl", text: "0", key: "ttlNanos", want: 0n },
+    {
+      flag: "module-dir",
+      text: "/modules/",
+      key: "moduleDir",
+      want: "/modules",
+    },
+    {
+      flag: "max-module-size",
+      text: "1Gi",
+      key: "maxModuleBytes",
+      want: 1024 * mib,
+    },
+    { flag: "module-timeout", text: "1500us", key: "moduleTimeoutMs", want: 2 },
+    {
+      flag: "module-timeout",
+      text: "1m30s",
+      key: "moduleTimeoutText",
+      want: "1m30s",
+    },
+    {
+      flag: "module-memory-limit",
+      text: "64",
+      key: "moduleMemoryBytes",
+      want: 64 * mib,
+    },
+    {
+      flag: "module-memory-limit",
+      text: "64",
+      key: "moduleMemoryText",
+      want: "64Mi",
+    },
+    {
+      flag: "module-memory-limit",
+      text: "0.5Gi",
+      key: "moduleMemoryBytes",
+      want: 512 * mib,
+    },
+    {
+      flag: "module-memory-limit",
+      text: "0.5Gi",
+      key: "moduleMemoryText",
+      want: "0.5Gi",
+    },
+    {
+      flag: "module-memory-limit",
+      text: "1e8",
+      key: "moduleMemoryBytes",
+      want: 100_000_000,
+    },
+    {
+      flag: "module-stack-limit",
+      text: "1024",
+      key: "moduleStackBytes",
+      want: mib,
+    },
+    {
+      flag: "module-stack-limit",
+      text: "2Mi",
+      key: "moduleStackBytes",
+      want: 2 * mib,
+    },
+    {
+      flag: "max-concurrent-runs",
+      text: "8",
+      key: "maxConcurrentRuns",
+      want: 8,
+    },
+    {
+      flag: "max-total-run-memory",
+      text: "2048",
+      key: "maxTotalRunMemoryBytes",
+      want: 2048 * mib,
+    },
+    {
+      flag: "max-concurrent-compiles",
+      text: "2",
+      key: "maxConcurrentCompiles",
+      want: 2,
+    },
+    { flag: "engine-workers", text: "3", key: "engineWorkers", want: 3 },
+    {
+      flag: "max-cached-modules",
+      text: "50",
+      key: "maxCachedModules",
+      want: 50,
+    },
+    { flag: "cache-dir", text: "/cache", key: "cacheDir", want: "/cache" },
+    {
+      flag: "artifact-key-file",
+      text: "/key",
+      key: "artifactKeyFile",
+      want: "/key",
+    },
+  ] as const;
+
+  const envOf = (name: string): string =>
+    flags.find((flag) => flag.name === name)?.env ?? "";
+
+  it.each(rows)("reads --$flag $text as $want", ({ flag, text, key, want }) => {
+    expect(compileConfig([`--${flag}`, text], {})[key]).toEqual(want);
+    expect(compileConfig([`--${flag}=${text}`], {})[key]).toEqual(want);
+    expect(compileConfig([], { [envOf(flag)]: text })[key]).toEqual(want);
+  });
+
+  const switches = [
+    { flag: "insecure", key: "insecure" },
+    { flag: "debug", key: "debug" },
+    { flag: "trust-cache-dir", key: "trustCacheDir" },
+  ] as const;
+
+  it.each(switches)("reads the switch --$flag", ({ flag, key }) => {
+    const env = envOf(flag);
+
+    expect(compileConfig([`--${flag}`], {})[key]).toBe(true);
+    for (const text of ["true", "1", "T"]) {
+      expect(compileConfig([], { [env]: text })[key]).toBe(true);
+      expect(compileConfig([`--no-${flag}`], { [env]: text })[key]).toBe(false);
+    }
+    for (const text of ["false", "0", "F", ""]) {
+      expect(compileConfig([], { [env]: text })[key]).toBe(false);
+      expect(compileConfig([`--${flag}`], { [env]: text })[key]).toBe(true);
+    }
+  });
+
+  it("tests every flag of the table", () => {
+    const tested = new Set<string>([...rows, ...switches].map((r) => r.flag));
+
+    expect(
+      flags.map((flag) => flag.name).filter((n) => !tested.has(n)),
+    ).toEqual([]);
+  });
+
+  it("prefers the flag to the environment, and that to the default", () => {
+    const env = { TTL: "5s" };
+
+    expect(compileConfig(["--ttl", "7s"], env).ttlNanos).toBe(7_000_000_000n);
+    expect(compileConfig([], env).ttlNanos).toBe(5_000_000_000n);
+    expect(compileConfig([], { TTL: "" }).ttlNanos).toBe(60_000_000_000n);
+  });
+
+  it("knows -d, and the certificates' other spelling", () => {
+    expect(compileConfig(["-d"], {}).debug).toBe(true);
+    const alias = ["--tls-server-certs-dir", "/other"];
+    expect(compileConfig(alias, {}).tlsCertsDir).toBe("/other");
+    expect(
+      compileConfig(["--tls-certs-dir", "/tls", ...alias], {}).tlsCertsDir,
+    ).toBe("/tls");
+  });
+
+  it.each([
+    {
+      argv: ["--address", "9443"],
+      want: `--address: expected host:port, [ipv6]:port or :port with a port up to 65535, got "9443"`,
+    },
+    { argv: ["--address", "::1:9443"], want: "--address: expected host:port" },
+    { argv: ["--address", ":65536"], want: "--address: expected host:port" },
+    {
+      argv: ["--max-recv-message-size", "0"],
+      want: "--max-recv-message-size: expected MB as a whole number or a quantity such as 64Mi, from 1 to",
+    },
+    {
+      argv: ["--max-recv-message-size", "4096"],
+      want: "--max-recv-message-size: expected",
+    },
+    { argv: ["--max-module-size", "many"], want: `got "many"` },
+    {
+      argv: ["--module-memory-limit", "63Ki"],
+      want: "--module-memory-limit: expected",
+    },
+    {
+      argv: ["--module-memory-limit", "-1"],
+      want: "--module-memory-limit: expected",
+    },
+    {
+      argv: ["--module-stack-limit", "63"],
+      want: "--module-stack-limit: expected KB",
+    },
+    {
+      argv: ["--max-total-run-memory", "2Pi"],
+      want: "--max-total-run-memory: expected",
+    },
+    {
+      argv: ["--ttl", "60"],
+      want: `--ttl: expected a duration such as 60s or 5m, 0 or more, got "60"`,
+    },
+    { argv: ["--ttl", "-1s"], want: "--ttl: expected a duration" },
+    {
+      argv: ["--module-timeout", "0s"],
+      want: "--module-timeout: expected a duration such as 30s, more than 0 and at most 24h",
+    },
+    { argv: ["--module-timeout", "25h"], want: "--module-timeout: expected" },
+    {
+      argv: ["--max-concurrent-runs", "-1"],
+      want: `--max-concurrent-runs: expected a whole number from 0 to 1000000, got "-1"`,
+    },
+    {
+      argv: ["--max-concurrent-runs", "1.5"],
+      want: "--max-concurrent-runs: expected",
+    },
+    {
+      argv: ["--max-concurrent-compiles", "0"],
+      want: "--max-concurrent-compiles: expected a whole number from 1",
+    },
+    {
+      argv: ["--engine-workers", "0"],
+      want: "--engine-workers: expected a whole number from 1",
+    },
+    {
+      argv: ["--max-cached-modules", "1000001"],
+      want: "--max-cached-modules: expected",
+    },
+    {
+      argv: ["--module-dir", ""],
+      want: `--module-dir: expected a path, got ""`,
+    },
+    { argv: ["--cache-dir", "a\0b"], want: "--cache-dir: expected a path" },
+    { argv: ["--inscure"], want: "unknown option '--inscure'" },
+    { argv: ["--ttl"], want: "option '--ttl <duration>' argument missing" },
+    { argv: ["extra"], want: "too many arguments" },
+  ])("refuses $argv", ({ argv, want }) => {
+    const compile = () => compileConfig(argv, {});
+
+    expect(compile).toThrow(ConfigError);
+    expect(compile).toThrow(want);
+  });
+
+  it.each([
+    {
+      env: { TTL: "soon" },
+      want: `--ttl (TTL): expected a duration such as 60s or 5m, 0 or more, got "soon"`,
+    },
+    {
+      env: { INSECURE: "yes" },
+      want: `--insecure (INSECURE): expected true or false, got "yes"`,
+    },
+  ])("names the variable when it refuses $env", ({ env, want }) => {
+    expect(() => compileConfig([], env)).toThrow(want);
+  });
+
+  it("gives every flag a variable of its own, and shows both in the help", () => {
+    const help = addFlags(new Command()).helpInformation();
+
+    expect(new Set(flags.map((flag) => flag.env)).size).toBe(flags.length);
+    for (const flag of flags) {
+      expect(help).toContain(`--${flag.name}`);
+      expect(help.replace(/\s+/g, " ")).toContain(`(${flag.env}`);
+    }
+    expect(help).not.toContain("--no-");
+    expect(help).not.toContain("tls-server-certs-dir");
+  });
+});

@@ -1,0 +1,184 @@
+import {
+  create,
+  toBinary,
+  type JsonObject,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+
+import type { Engine, RunRequest } from "../../../src/engine/index.js";
+import {
+  createRunFunction,
+  type RunFunctionOptions,
+} from "../../../src/function/run-function.js";
+import { bytesField } from "../../../src/function/wire.js";
+import {
+  RunFunctionRequestSchema,
+  RunFunctionResponseSchema,
+} from "../../../src/gen/run_function_pb.js";
+import type {
+  Clock,
+  LogFields,
+  Logger,
+  ModuleFile,
+  RequestScope,
+} from "../../../src/ports.js";
+
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+};
+
+export interface LogLine {
+  readonly level: string;
+  readonly fields: LogFields;
+  readonly message: string;
+}
+
+/** A logger that remembers. */
+export function recordingLogger(): { logger: Logger; lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const at = (bound: LogFields): Logger => {
+    const write = (level: string) => (fields: LogFields, message: string) => {
+      lines.push({ level, fields: { ...bound, ...fields }, message });
+    };
+    return {
+      debug: write("debug"),
+      info: write("info"),
+      warn: write("warn"),
+      error: write("error"),
+      child: (fields) => at({ ...bound, ...fields }),
+    };
+  };
+  return { logger: at({}), lines };
+}
+
+export const greeter: ModuleFile = {
+  digest: `sha256:${"0".repeat(64)}`,
+  filePath: "/modules/greeter.wasm",
+  sizeBytes: 1,
+  description: "Path greeter.wasm",
+};
+
+export interface FakeEngine extends Engine {
+  readonly runs: RunRequest[];
+  readonly released: () => number;
+}
+
+/** An engine whose runs are `run`; it remembers what it was asked. */
+export function fakeEngine(
+  run: (request: RunRequest, scope: RequestScope) => Promise<Uint8Array>,
+): FakeEngine {
+  const runs: RunRequest[] = [];
+  let released = 0;
+  return {
+    runs,
+    released: () => released,
+    load: (module) =>
+      Promise.resolve({
+        digest: module.digest,
+        description: module.description,
+        abi: 1,
+        release: () => void released++,
+      }),
+    run(_lease, request, scope) {
+      runs.push(request);
+      return run(request, scope);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** A scope without deadline or cancellation. */
+export function openScope(): RequestScope {
+  return { deadlineAtMs: Infinity, signal: new AbortController().signal };
+}
+
+/** The pipeline around `engine`, everything else real enough to let a request through. */
+export function pipelineAround(
+  engine: Engine,
+  overrides: Partial<RunFunctionOptions> = {},
+): ReturnType<typeof createRunFunction> {
+  return createRunFunction({
+    admit: () => ({
+      apiVersion: "wasm.fn.crossplane.io/v1",
+      deprecated: false,
+      source: { type: "Path", path: "greeter.wasm" },
+      limits: { timeoutMs: 1000, memoryBytes: 65536, concurrency: null },
+    }),
+    loader: { resolve: () => Promise.resolve(greeter) },
+    engine,
+    ceilings: {
+      timeoutMs: 1000,
+      timeoutText: "1s",
+      memoryBytes: 65536,
+      memoryText: "64Ki",
+      moduleDirSet: true,
+    },
+    ttlNanos: 60_500_000_000n,
+    clock: realClock,
+    logger: recordingLogger().logger,
+    ...overrides,
+  });
+}
+
+export const greeterInput: JsonObject = {
+  apiVersion: "wasm.fn.crossplane.io/v1",
+  kind: "Input",
+  module: { type: "Path", path: "greeter.wasm" },
+};
+
+/** RunFunctionRequest bytes. */
+export function requestBytes(
+  init: MessageInitShape<typeof RunFunctionRequestSchema> = {
+    meta: { tag: "a-tag" },
+    input: greeterInput,
+  },
+): Uint8Array {
+  return toBinary(
+    RunFunctionRequestSchema,
+    create(RunFunctionRequestSchema, init),
+  );
+}
+
+/** RunFunctionResponse bytes. */
+export function responseBytes(
+  init: MessageInitShape<typeof RunFunctionResponseSchema>,
+): Uint8Array {
+  return toBinary(
+    RunFunctionResponseSchema,
+    create(RunFunctionResponseSchema, init),
+  );
+}
+
+export function concat(...parts: readonly Uint8Array[]): Uint8Array {
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+/** A Struct `{"a": {"a": …}}` whose encoding `levels` objects deep no decoder follows. */
+export function deepStruct(levels: number): Uint8Array {
+  const key = bytesField(1, new TextEncoder().encode("a"));
+  // From the inside out; sizes first, so that the bytes are written once.
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (let level = 0; level < levels; level++) {
+    const inner = length;
+    const structTag = head(5, inner);
+    const valueTag = head(2, structTag.length + inner);
+    const entryTag = head(
+      1,
+      key.length + valueTag.length + structTag.length + inner,
+    );
+    const prefix = concat(entryTag, key, valueTag, structTag);
+    chunks.push(prefix);
+    length += prefix.length;
+  }
+  return concat(...chunks.reverse());
+}
+
+function head(fieldNumber: number, length: number): Uint8Array {
+  return new BinaryWriter()
+    .tag(fieldNumber, WireType.LengthDelimited)
+    .uint32(length)
+    .finish();
+}

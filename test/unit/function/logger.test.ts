@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+
+import { createLogger } from "../../../src/function/logger.js";
+
+function record(debug: boolean) {
+  const lines: unknown[] = [];
+  const destination = { write: (text: string) => lines.push(JSON.parse(text)) };
+  const clock = { nowMs: () => 1_700_000_000_250, monotonicMs: () => 0 };
+  return { lines, logger: createLogger({ debug, destination }, clock) };
+}
+
+describe("function/logger", () => {
+  it("writes JSON lines with level, ts and msg, and nothing it was not told", () => {
+    const { logger, lines } = record(false);
+
+    logger.child({ tag: "t" }).info({ address: "[::]:9443" }, "listening");
+
+    expect(lines).toEqual([
+      {
+        level: "info",
+        ts: 1_700_000_000.25,
+        tag: "t",
+        address: "[::]:9443",
+        msg: "listening",
+      },
+    ]);
+  });
+
+  it.each([
+    { debug: false, want: ["info", "warn", "error"] },
+    { debug: true, want: ["debug", "info", "warn", "error"] },
+  ])("writes $want when debug is $debug", ({ debug, want }) => {
+    const { logger, lines } = record(debug);
+
+    logger.debug({}, "m");
+    logger.info({}, "m");
+    logger.warn({}, "m");
+    logger.error({}, "m");
+
+    expect(lines.map((line) => (line as { level: string }).level)).toEqual(
+      want,
+    );
+  });
+
+  it("shows where an unexpected error came from", () => {
+    const { logger, lines } = record(false);
+
+    logger.error({ err: new TypeError("boom") }, "internal error");
+
+    expect(lines).toMatchObject([
+      { err: { type: "TypeError", message: "boom" } },
+    ]);
+  });
+});

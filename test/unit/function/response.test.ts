@@ -1,0 +1,237 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { describe, expect, it } from "vitest";
+
+import { scanRequest } from "../../../src/function/request.js";
+import {
+  fatalResponse,
+  finishResponse,
+  maxResponseBytes,
+} from "../../../src/function/response.js";
+import { bytesField, WireReader } from "../../../src/function/wire.js";
+import {
+  RunFunctionResponseSchema,
+  Severity,
+} from "../../../src/gen/run_function_pb.js";
+import { concat, deepStruct, requestBytes, responseBytes } from "./fixtures.js";
+
+const meta = { tag: "t", ttlNanos: 61_000_000_001n };
+const description = "Path big.wasm";
+
+function decode(bytes: Uint8Array) {
+  return fromBinary(RunFunctionResponseSchema, bytes);
+}
+
+/** The values of one field, in order. */
+function valuesOf(bytes: Uint8Array, fieldNumber: number): Uint8Array[] {
+  const values: Uint8Array[] = [];
+  const reader = new WireReader(bytes);
+  while (reader.next()) {
+    if (reader.fieldNumber !== fieldNumber) continue;
+    values.push(
+      new Uint8Array(bytes.slice(reader.valueStart, reader.valueEnd)),
+    );
+  }
+  return values;
+}
+
+describe("function/response", () => {
+  it.each([
+    { name: "a meta", bytes: responseBytes({ meta: { tag: "own" } }) },
+    { name: "an empty meta", bytes: bytesField(1, new Uint8Array()) },
+    {
+      name: "a meta behind everything else",
+      bytes: concat(
+        responseBytes({ desired: { resources: { a: {} } } }),
+        bytesField(1023, Uint8Array.of(1)),
+        responseBytes({ meta: { ttl: { seconds: 5n } } }),
+      ),
+    },
+  ])("returns an answer with $name as it is", ({ bytes }) => {
+    expect(finishResponse(bytes, meta, description)).toBe(bytes);
+  });
+
+  it.each([
+    { name: "nothing", bytes: new Uint8Array() },
+    {
+      name: "desired state and an unknown field",
+      bytes: concat(
+        responseBytes({ desired: { resources: { a: {} } } }),
+        bytesField(1023, Uint8Array.of(1)),
+      ),
+    },
+    {
+      name: "a field 1 that no decoder takes for a meta",
+      bytes: new BinaryWriter().tag(1, WireType.Varint).uint32(1).finish(),
+    },
+  ])("puts a meta behind $name", ({ bytes }) => {
+    const answer = finishResponse(bytes, meta, description);
+
+    expect(answer.subarray(0, bytes.length)).toEqual(Buffer.from(bytes));
+    expect(decode(answer.subarray(bytes.length)).meta).toMatchObject({
+      tag: "t",
+      ttl: { seconds: 61n, nanos: 1 },
+    });
+  });
+
+  const blob = (bytes: number) => ({
+    connectionDetails: { k: new Uint8Array(bytes) },
+  });
+  const sized = (bytes: number) => {
+    const overhead = responseBytes({
+      meta: { tag: "" },
+      desired: { resources: { a: blob(2 ** 21) } },
+    }).length;
+    return responseBytes({
+      meta: { tag: "" },
+      desired: { resources: { a: blob(2 ** 21 + bytes - overhead) } },
+    });
+  };
+
+  it("returns as much as Crossplane can receive, and not a byte more", () => {
+    const largest = sized(maxResponseBytes);
+
+    expect(largest.length).toBe(maxResponseBytes);
+    expect(finishResponse(largest, meta, description)).toBe(largest);
+    expect(() =>
+      finishResponse(sized(maxResponseBytes + 1), meta, description),
+    ).toThrow(
+      "module Path big.wasm returned 4194305 bytes, more than the 4194304 bytes Crossplane can receive",
+    );
+  });
+
+  it("counts the meta it appends", () => {
+    const bytes = bytesField(1023, new Uint8Array(maxResponseBytes - 6));
+
+    expect(bytes.length).toBe(maxResponseBytes);
+    expect(() => finishResponse(bytes, meta, description)).toThrow(
+      "more than the 4194304 bytes Crossplane can receive",
+    );
+  });
+
+  it("names the three largest resources, escaped and cut", () => {
+    const bytes = concat(
+      responseBytes({
+        desired: { resources: { small: blob(1), 'a"\n': blob(2_000_000) } },
+      }),
+      responseBytes({
+        desired: {
+          resources: {
+            medium: blob(1_000_000),
+            [`n${"x".repeat(200)}`]: blob(1_500_000),
+            tiny: {},
+          },
+        },
+      }),
+    );
+
+    expect(() => finishResponse(bytes, meta, description)).toThrow(
+      /; largest desired resources: "a\\"\\u000a" 20000\d\d bytes, "nx{63}…" 15002\d\d bytes, "medium" 10000\d\d bytes$/,
+    );
+  });
+
+  it("says so without a list when desired state is not what is large", () => {
+    const bytes = bytesField(1023, new Uint8Array(5_000_000));
+
+    expect(() => finishResponse(bytes, meta, description)).toThrow(
+      /Crossplane can receive$/,
+    );
+  });
+
+  it.each([
+    { name: "text", bytes: new TextEncoder().encode("<html>") },
+    {
+      name: "too much of something broken",
+      bytes: concat(
+        bytesField(2, Uint8Array.of(0xff)),
+        bytesField(1023, new Uint8Array(maxResponseBytes)),
+      ),
+    },
+  ])("refuses $name as no response", ({ bytes }) => {
+    expect(() => finishResponse(bytes, meta, description)).toThrow(
+      "module Path big.wasm returned no RunFunctionResponse: not a protobuf message",
+    );
+  });
+
+  describe("fatalResponse", () => {
+    it("keeps desired state and context byte for byte", () => {
+      // No decoder would read these, or write them back as they are.
+      const desired = [bytesField(2, deepStruct(100_000)), Uint8Array.of(8, 1)];
+      const context = [deepStruct(2), bytesField(9, Uint8Array.of(1))];
+      const request = concat(
+        requestBytes({
+          meta: { tag: "t" },
+          observed: { resources: { o: {} } },
+        }),
+        ...desired.map((value) => bytesField(3, value)),
+        ...context.map((value) => bytesField(5, value)),
+      );
+
+      const answer = fatalResponse(scanRequest(request), "why", 0n);
+
+      expect(valuesOf(answer, 2)).toEqual(desired);
+      expect(valuesOf(answer, 4)).toEqual(context);
+      expect(valuesOf(answer, 1)).toHaveLength(1);
+      expect(valuesOf(answer, 3)).toHaveLength(1);
+    });
+
+    it("carries tag, TTL and one fatal result", () => {
+      const request = scanRequest(requestBytes({ meta: { tag: "t" } }));
+
+      const answer = decode(fatalResponse(request, "why", 1_500_000_000n));
+
+      expect(answer.meta).toMatchObject({
+        tag: "t",
+        ttl: { seconds: 1n, nanos: 500_000_000 },
+      });
+      expect(answer.results).toMatchObject([
+        { severity: Severity.FATAL, message: "why" },
+      ]);
+      expect(answer.desired).toBeUndefined();
+      expect(answer.context).toBeUndefined();
+    });
+
+    it("says a TTL of 0 rather than none", () => {
+      const request = scanRequest(requestBytes({}));
+
+      const answer = decode(fatalResponse(request, "why", 0n));
+
+      expect(answer.meta?.ttl).toMatchObject({ seconds: 0n, nanos: 0 });
+    });
+
+    it("leaves out state that would keep the answer from arriving", () => {
+      const state = bytesField(3, bytesField(9, new Uint8Array(5_000_000)));
+
+      const answer = fatalResponse(scanRequest(state), "why", 0n);
+
+      expect(decode(answer).results[0]?.message).toBe("why");
+      expect(answer.length).toBeLessThan(100);
+    });
+
+    it.each([
+      { name: "line breaks", message: "a\r\nb\u2028c\0d", want: "a b c d" },
+      { name: "half a character", message: "a\ud800b", want: "a\ufffdb" },
+      {
+        name: "more than 4 KiB",
+        message: "x".repeat(5000),
+        want: `${"x".repeat(4093)}…`,
+      },
+      {
+        name: "a character across the end",
+        message: "€".repeat(2000),
+        want: `${"€".repeat(1364)}…`,
+      },
+      {
+        name: "exactly 4 KiB",
+        message: "x".repeat(4096),
+        want: "x".repeat(4096),
+      },
+    ])("shows a message with $name", ({ message, want }) => {
+      const request = scanRequest(requestBytes({}));
+
+      const answer = decode(fatalResponse(request, message, 0n));
+
+      expect(answer.results[0]?.message).toBe(want);
+    });
+  });
+});

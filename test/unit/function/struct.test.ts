@@ -1,0 +1,263 @@
+import { create, toBinary, type JsonObject } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { StructSchema } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+
+import { decodeStruct, maxStructDepth } from "../../../src/function/struct.js";
+import { bytesField } from "../../../src/function/wire.js";
+import { RunFunctionRequestSchema } from "../../../src/gen/run_function_pb.js";
+import { concat, deepStruct } from "./fixtures.js";
+
+function decode(...parts: readonly Uint8Array[]): JsonObject {
+  const bytes = concat(...parts);
+  let start = 0;
+  const ranges = parts.map((part) => {
+    start += part.length;
+    return { start: start - part.length, end: start };
+  });
+  return decodeStruct(bytes, ranges, "config");
+}
+
+/** What the generated encoder writes for a Struct. */
+function encode(json: JsonObject): Uint8Array {
+  const request = create(RunFunctionRequestSchema, { input: json });
+  const bytes = toBinary(RunFunctionRequestSchema, request);
+  // One field of wire type bytes: cut off its tag and length.
+  let at = 1;
+  while ((bytes[at] ?? 0) >= 0x80) at++;
+  return bytes.slice(at + 1);
+}
+
+const text = (value: string) => new TextEncoder().encode(value);
+const key = (name: string) => bytesField(1, text(name));
+const value = (...parts: readonly Uint8Array[]) =>
+  bytesField(2, concat(...parts));
+const entry = (...parts: readonly Uint8Array[]) =>
+  bytesField(1, concat(...parts));
+const str = (word: string) => bytesField(3, text(word));
+const struct = (...entries: readonly Uint8Array[]) =>
+  bytesField(5, concat(...entries));
+const list = (...items: readonly Uint8Array[]) =>
+  bytesField(6, concat(...items.map((item) => bytesField(1, item))));
+const num = (number: number) =>
+  new BinaryWriter().tag(2, WireType.Bit64).double(number).finish();
+const varint = (field: number, number: number) =>
+  new BinaryWriter().tag(field, WireType.Varint).uint64(number).finish();
+
+describe("function/struct", () => {
+  it("decodes what the generated encoder wrote", () => {
+    const name = fc.string({ maxLength: 6 }).filter((s) => s !== "config");
+    const json = fc.dictionary(
+      name.filter((s) => s !== "__proto__"),
+      fc.jsonValue({ maxDepth: 4, noUnicodeString: false }),
+      { maxKeys: 6 },
+    );
+    fc.assert(
+      fc.property(json, (object) => {
+        const want = JSON.parse(JSON.stringify(object)) as JsonObject;
+        if (JSON.stringify(want).includes("__proto__")) return;
+
+        const got = decode(encode(want));
+
+        expect(JSON.parse(JSON.stringify(got))).toEqual(want);
+      }),
+    );
+  });
+
+  it.each([
+    { name: "nothing", bytes: [], want: {} },
+    {
+      name: "the last of two equal keys",
+      bytes: [
+        entry(key("a"), value(struct(entry(key("x"), value(num(1)))))),
+        entry(key("a"), value(struct(entry(key("y"), value(num(2)))))),
+      ],
+      want: { a: { y: 2 } },
+    },
+    {
+      name: "a value before its key",
+      bytes: [entry(value(str("v")), key("a"))],
+      want: { a: "v" },
+    },
+    {
+      name: "the last key of an entry",
+      bytes: [entry(key("a"), key("b"), value(num(1)))],
+      want: { b: 1 },
+    },
+    {
+      name: "an entry without a key",
+      bytes: [entry(value(num(1)))],
+      want: { "": 1 },
+    },
+    {
+      name: "an entry without a value",
+      bytes: [entry(key("a"))],
+      want: { a: null },
+    },
+    {
+      name: "the parts of one entry's object together",
+      bytes: [
+        entry(
+          key("a"),
+          value(struct(entry(key("x"), value(num(1))))),
+          value(struct(entry(key("y"), value(num(2))))),
+        ),
+      ],
+      want: { a: { x: 1, y: 2 } },
+    },
+    {
+      name: "the parts of one value's list together",
+      bytes: [entry(key("a"), value(list(num(1)), list(num(2))))],
+      want: { a: [1, 2] },
+    },
+    {
+      name: "the last kind of a value",
+      bytes: [
+        entry(
+          key("a"),
+          value(struct(entry(key("x"), value(num(1)))), str("s"), struct()),
+        ),
+      ],
+      want: { a: {} },
+    },
+    {
+      name: "every kind",
+      bytes: [
+        entry(key("null"), value(varint(1, 0))),
+        entry(key("no"), value(varint(4, 0))),
+        entry(key("yes"), value(varint(4, 1))),
+        entry(key("large yes"), value(varint(4, 2 ** 40))),
+        entry(key("list"), value(list(str("a"), num(1.5)))),
+      ],
+      want: {
+        null: null,
+        no: false,
+        yes: true,
+        "large yes": true,
+        list: ["a", 1.5],
+      },
+    },
+    {
+      name: "past unknown fields, and known ones of another wire type",
+      bytes: [
+        bytesField(9, text("?")),
+        varint(1, 5),
+        entry(
+          varint(1, 7),
+          key("a"),
+          varint(9, 1),
+          value(bytesField(9, text("?")), str("v"), varint(3, 1)),
+        ),
+      ],
+      want: { a: "v" },
+    },
+    {
+      name: "a byte order mark as a character",
+      bytes: [entry(key("a"), value(str("\ufeffv")))],
+      want: { a: "\ufeffv" },
+    },
+  ])("decodes $name", ({ bytes, want }) => {
+    expect(JSON.parse(JSON.stringify(decode(concat(...bytes))))).toEqual(want);
+  });
+
+  it("merges the parts of a Struct as if they were one", () => {
+    const got = decode(
+      entry(key("a"), value(num(1))),
+      concat(entry(key("b"), value(num(2))), entry(key("a"), value(num(3)))),
+    );
+
+    expect({ ...got }).toEqual({ a: 3, b: 2 });
+  });
+
+  it("takes __proto__ for a key like any other, at every depth", () => {
+    const evil = entry(
+      key("__proto__"),
+      value(struct(entry(key("polluted"), value(varint(4, 1))))),
+    );
+
+    const got = decode(concat(evil, entry(key("o"), value(struct(evil)))));
+
+    expect(Object.keys(got)).toEqual(["__proto__", "o"]);
+    expect(Object.keys(got["o"] as JsonObject)).toEqual(["__proto__"]);
+    expect(got["polluted"]).toBeUndefined();
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  it("never looks at config, wherever its key stands", () => {
+    const garbage = value(Uint8Array.of(0xff, 0xff));
+
+    const got = decode(
+      concat(
+        entry(key("config"), garbage),
+        entry(garbage, key("a"), key("config")),
+        entry(key("a"), value(num(1))),
+      ),
+    );
+
+    expect({ ...got }).toEqual({ a: 1 });
+  });
+
+  it("lets config nest 100,000 levels deep", () => {
+    const deep = value(bytesField(5, deepStruct(100_000)));
+
+    const got = decode(
+      concat(entry(key("config"), deep), entry(key("a"), value(num(1)))),
+    );
+
+    expect({ ...got }).toEqual({ a: 1 });
+  });
+
+  it("looks inside an object that is called config further down", () => {
+    const inner = entry(key("config"), value(num(1)));
+
+    const got = decode(entry(key("a"), value(struct(inner))));
+
+    expect(JSON.stringify(got)).toBe('{"a":{"config":1}}');
+  });
+
+  it("follows as many levels as it says", () => {
+    expect(() => decode(deepStruct(maxStructDepth))).not.toThrow();
+    for (const levels of [maxStructDepth + 1, 100_000]) {
+      expect(() => decode(deepStruct(levels))).toThrow(
+        "cannot read the Input: it nests deeper than 32 levels outside config",
+      );
+    }
+  });
+
+  it("refuses lists that nest too deep", () => {
+    let nested = list();
+    for (let i = 0; i < 40; i++) nested = list(nested);
+
+    expect(() => decode(entry(key("a"), value(nested)))).toThrow(
+      "it nests deeper than 32 levels outside config",
+    );
+  });
+
+  it.each([
+    { name: "NaN", bytes: num(NaN), want: "it holds NaN, which is no JSON" },
+    {
+      name: "infinity",
+      bytes: num(-Infinity),
+      want: "it holds -Infinity, which is no JSON",
+    },
+    {
+      name: "a string that is not UTF-8",
+      bytes: bytesField(3, Uint8Array.of(0xc3)),
+      want: "not a protobuf message: a string is not UTF-8",
+    },
+    {
+      name: "a value that is no message",
+      bytes: Uint8Array.of(0xff),
+      want: "not a protobuf message: a varint is cut off",
+    },
+  ])("refuses $name", ({ bytes, want }) => {
+    expect(() => decode(entry(key("a"), value(bytes)))).toThrow(want);
+  });
+
+  it("agrees with the generated decoder about an empty Struct", () => {
+    const empty = toBinary(StructSchema, create(StructSchema));
+
+    expect({ ...decode(empty) }).toEqual({});
+  });
+});
