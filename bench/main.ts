@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 
 import { errorText } from "../src/errors.js";
 import type { Bench, Case } from "./bench.js";
-import { cases } from "./cases/index.js";
+import { casesFor } from "./cases/index.js";
 import {
   buildGrpcGoClient,
   createGrpcGoClient,
@@ -34,10 +34,10 @@ async function main(): Promise<number> {
     options: { quick: { type: "boolean", default: false } },
     allowPositionals: true,
   });
-  const chosen = chooseCases(positionals);
   const workDir = await mkdtemp(join(tmpdir(), "function-wasm-bench-"));
   try {
     const bench = await prepare(workDir, values.quick);
+    const chosen = chooseCases(casesFor(bench.guests), positionals);
     const { rows, failures } = await measure(bench, chosen);
     report(bench, rows, failures);
     return failures.length > 0 ? 1 : 0;
@@ -60,18 +60,22 @@ function report(
   for (const failure of failures) console.log(`failed: ${failure}`);
 }
 
-function chooseCases(names: readonly string[]): readonly Case[] {
+/** A name stands for its case, or for every case of its kind: `load` for `load:echo` and others. */
+function chooseCases(
+  cases: readonly Case[],
+  names: readonly string[],
+): readonly Case[] {
+  const isNamed = (one: Case, name: string): boolean =>
+    one.name === name || one.name.startsWith(`${name}:`);
   const unknown = names.find(
-    (name) => !cases.some((known) => known.name === name),
+    (name) => !cases.some((one) => isNamed(one, name)),
   );
   if (unknown !== undefined) {
-    throw new Error(
-      `no case \`${unknown}\`, expected one of ${cases.map(({ name }) => name).join(", ")}`,
-    );
+    const known = cases.map(({ name }) => name).join(", ");
+    throw new Error(`no case \`${unknown}\`, expected one of ${known}`);
   }
-  return names.length === 0
-    ? cases
-    : cases.filter(({ name }) => names.includes(name));
+  if (names.length === 0) return cases;
+  return cases.filter((one) => names.some((name) => isNamed(one, name)));
 }
 
 async function prepare(workDir: string, quick: boolean): Promise<Bench> {

@@ -50,6 +50,7 @@ export function renderTable(rows: readonly Row[]): string {
 /** Microseconds in a unit that keeps three digits: `87 µs`, `4.21 ms`, `43.0 s`. */
 export function formatUs(us: number): string {
   if (Number.isNaN(us)) return "–";
+  if (us < 0) return `-${formatUs(-us)}`;
   if (us < 1000) return `${us.toFixed(0)} µs`;
   if (us < 1_000_000) return `${significant(us / 1000)} ms`;
   return `${significant(us / 1_000_000)} s`;

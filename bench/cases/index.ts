@@ -5,6 +5,7 @@
  * decides where files lie (../run.ts).
  */
 import type { Case } from "../bench.js";
+import type { Guests } from "../guests.js";
 import { besideSpinners } from "./beside-spinners.js";
 import { deadline } from "./deadline.js";
 import { load } from "./load.js";
@@ -14,14 +15,17 @@ import { realGuest } from "./real-guest.js";
 import { throughput } from "./throughput.js";
 import { warm } from "./warm.js";
 
-/** In the order of the report. */
-export const cases: readonly Case[] = [
-  warm,
-  throughput,
-  perMegabyte,
-  realGuest,
-  load,
-  deadline,
-  besideSpinners,
-  memory,
-];
+/** Every benchmark there is for these guests, in the order of the report. */
+export function casesFor(guests: Guests): readonly Case[] {
+  const { echo, echoComponent, built } = guests;
+  return [
+    warm,
+    throughput,
+    perMegabyte,
+    ...built.map(realGuest),
+    ...[echo, echoComponent, ...built].map(load),
+    deadline,
+    besideSpinners,
+    memory,
+  ];
+}

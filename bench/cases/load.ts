@@ -19,28 +19,25 @@ import { formatUs, judge, type Row } from "../table.js";
 const BIG_BYTES = 50_000_000;
 
 /**
- * First answers: of a module that must be compiled, and of a fresh process that finds its artifact
- * on disk, trusting the directory or checking the artifact with a key.
+ * First answers of a module: when it must be compiled, and in a fresh process that finds its
+ * artifact on disk, trusting the directory or checking the artifact with a key.
  */
-export const load: Case = {
-  name: "load",
-  async run(bench) {
-    const keyFile = join(bench.workDir, "artifact.key");
-    await writeFile(keyFile, randomBytes(32), { mode: 0o600 });
-    const { echo, echoComponent, built } = bench.guests;
-    const rows: Row[] = [];
-    for (const guest of [echo, echoComponent, ...built])
-      rows.push(...(await measure(bench, guest, keyFile)));
-    return rows;
-  },
-};
+export function load(guest: Guest): Case {
+  return {
+    name: `load:${guest.name}`,
+    async run(bench) {
+      const keyFile = join(bench.workDir, "artifact.key");
+      await writeFile(keyFile, randomBytes(32), { mode: 0o600 });
+      return measure(bench, guest, keyFile);
+    },
+  };
+}
 
 async function measure(
   bench: Bench,
   guest: Guest,
   keyFile: string,
 ): Promise<Row[]> {
-  bench.say(`  ${guest.name}`);
   const file = await requestFile(bench, guest.name, guest, {
     timeout: BIG_TIMEOUT,
     config: EXAMPLE_CONFIG,

@@ -62,7 +62,7 @@ async function measure(
           },
         ];
       }),
-      rounds: bench.quick ? 20 : 150,
+      rounds: bench.quick ? 40 : 150,
       roundCalls: 1,
       warmupCalls: 20,
       concurrency: 1,

@@ -18,16 +18,13 @@ import {
 } from "../server-process.js";
 import { formatRatio, formatUs, judge, type Row } from "../table.js";
 
-/** The example modules, warm: a served run beside the same run straight through the engine. */
-export const realGuest: Case = {
-  name: "real-guest",
-  async run(bench) {
-    const rows: Row[] = [];
-    for (const guest of bench.guests.built)
-      rows.push(...(await measure(bench, guest)));
-    return rows;
-  },
-};
+/** An example module, warm: a served run beside the same run straight through the engine. */
+export function realGuest(guest: Guest): Case {
+  return {
+    name: `real-guest:${guest.name}`,
+    run: (bench) => measure(bench, guest),
+  };
+}
 
 async function measure(bench: Bench, guest: Guest): Promise<Row[]> {
   const file = await requestFile(bench, guest.name, guest, {

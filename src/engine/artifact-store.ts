@@ -1,5 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+} from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,7 +58,8 @@ export function openArtifactStore(
 
   return {
     pathOf: (digest) => join(directory, digest.replace(":", "-")),
-    temporaryPath: () => join(directory, TEMPORARY_PREFIX + randomBytes(12).toString("hex")),
+    temporaryPath: () =>
+      join(directory, TEMPORARY_PREFIX + randomBytes(12).toString("hex")),
     discard: async (path) => {
       await rm(path, { force: true });
     },
@@ -60,7 +68,10 @@ export function openArtifactStore(
       try {
         fallback = mkdtempSync(join(tmpdir(), "function-wasm-artifacts-"));
       } catch (thrown) {
-        throw new EngineError("load-failed", `cannot store artifacts: ${errorText(thrown)}`);
+        throw new EngineError(
+          "load-failed",
+          `cannot store artifacts: ${errorText(thrown)}`,
+        );
       }
       logger.warn(
         { directory, fallback, reason },
@@ -74,7 +85,11 @@ export function openArtifactStore(
   };
 }
 
-function openPrivateDir(cacheDir: string, compatibilityHash: string, trusted: boolean): string {
+function openPrivateDir(
+  cacheDir: string,
+  compatibilityHash: string,
+  trusted: boolean,
+): string {
   const compiled = join(cacheDir, "compiled");
   const directory = join(compiled, compatibilityHash);
   try {
@@ -110,7 +125,10 @@ function requirePrivate(path: string, trusted: boolean): void {
   if (!stat.isDirectory()) refuse("no directory");
   if (stat.uid !== process.geteuid?.()) refuse(`owner ${String(stat.uid)}`);
   if ((stat.mode & OTHERS_MODE_BITS) === 0) return;
-  if (trusted) refuse(`mode 0${(stat.mode & 0o777).toString(8)}, which --trust-cache-dir forbids`);
+  if (trusted)
+    refuse(
+      `mode 0${(stat.mode & 0o777).toString(8)}, which --trust-cache-dir forbids`,
+    );
   chmodSync(path, PRIVATE_MODE);
 }
 
@@ -119,6 +137,7 @@ function sweep(directory: string, nowMs: number): void {
     if (!name.startsWith(TEMPORARY_PREFIX)) continue;
     const path = join(directory, name);
     const stat = lstatSync(path, { throwIfNoEntry: false });
-    if (stat !== undefined && nowMs - stat.mtimeMs > LEFTOVER_AGE_MS) rmSync(path, { force: true });
+    if (stat !== undefined && nowMs - stat.mtimeMs > LEFTOVER_AGE_MS)
+      rmSync(path, { force: true });
   }
 }

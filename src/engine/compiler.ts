@@ -55,7 +55,11 @@ export interface CompilerOptions {
 }
 
 /** Makes the compiler; nothing is started before the first compile. */
-export function createCompiler(options: CompilerOptions, clock: Clock, logger: Logger): Compiler {
+export function createCompiler(
+  options: CompilerOptions,
+  clock: Clock,
+  logger: Logger,
+): Compiler {
   const small = pLimit(1);
   const large = pLimit(options.maxConcurrentCompiles);
   const closing = new AbortController();
@@ -64,7 +68,10 @@ export function createCompiler(options: CompilerOptions, clock: Clock, logger: L
     async compile(module, kind, artifactPath) {
       const lane = module.sizeBytes <= SMALL_MODULE_BYTES ? small : large;
       if (lane.pendingCount >= MAX_QUEUED_COMPILES) {
-        return { kind: "unavailable", text: "too many modules wait to be compiled" };
+        return {
+          kind: "unavailable",
+          text: "too many modules wait to be compiled",
+        };
       }
       return await lane(async () => {
         if (closing.signal.aborted) {
@@ -97,7 +104,10 @@ export function createCompiler(options: CompilerOptions, clock: Clock, logger: L
       if (failure === null) {
         logger.info({ ...fields, elapsedMs: elapsedMs() }, "compiled");
       } else {
-        logger.warn({ ...fields, elapsedMs: elapsedMs(), failure }, "compile failed");
+        logger.warn(
+          { ...fields, elapsedMs: elapsedMs(), failure },
+          "compile failed",
+        );
       }
       return failure;
     } finally {
@@ -133,12 +143,16 @@ function jobFor(
     artifactPath,
     stackLimitBytes,
     cpuLimitSeconds: BASE_CPU_SECONDS + CPU_SECONDS_PER_MEBIBYTE * mebibytes,
-    addressSpaceBytes: BASE_ADDRESS_SPACE_BYTES + ADDRESS_SPACE_PER_BYTE * module.sizeBytes,
+    addressSpaceBytes:
+      BASE_ADDRESS_SPACE_BYTES + ADDRESS_SPACE_PER_BYTE * module.sizeBytes,
   };
 }
 
 /** Runs the compiler once. Its environment is empty: it must not hold what the server holds. */
-async function runCompiler(job: Job, closing: AbortSignal): Promise<CompileFailure | null> {
+async function runCompiler(
+  job: Job,
+  closing: AbortSignal,
+): Promise<CompileFailure | null> {
   const wallMs = Math.min(
     MAX_WALL_MS,
     BASE_WALL_MS + WALL_MS_PER_MEBIBYTE * Math.ceil(job.sizeBytes / MEBIBYTE),
@@ -149,30 +163,38 @@ async function runCompiler(job: Job, closing: AbortSignal): Promise<CompileFailu
   });
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
-  let timedOut = false;
+  const overtime = new AbortController();
   const kill = () => child.kill("SIGKILL");
   const timer = setTimeout(() => {
-    timedOut = true;
+    overtime.abort();
     kill();
   }, wallMs);
   closing.addEventListener("abort", kill, { once: true });
   try {
-    const { code, signal } = await new Promise<{ code: number | null; signal: string | null }>(
-      (resolve, reject) => {
-        child.once("error", reject);
-        child.once("close", (code, signal) => {
-          resolve({ code, signal });
-        });
-      },
-    );
-    if (closing.aborted) return { kind: "unavailable", text: "the runtime is shutting down" };
+    const { code, signal } = await new Promise<{
+      code: number | null;
+      signal: string | null;
+    }>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", (code, signal) => {
+        resolve({ code, signal });
+      });
+    });
+    if (closing.aborted)
+      return { kind: "unavailable", text: "the runtime is shutting down" };
     if (code === 0) return null;
-    if (timedOut) {
-      return { kind: "exhausted", text: `it took longer than ${String(wallMs / 1000)} s` };
+    if (overtime.signal.aborted) {
+      return {
+        kind: "exhausted",
+        text: `it took longer than ${String(wallMs / 1000)} s`,
+      };
     }
     return refusal(stdout()) ?? exhausted(job, signal, stderr());
   } catch (thrown) {
-    return { kind: "io", text: `cannot start the compiler: ${errorText(thrown)}` };
+    return {
+      kind: "io",
+      text: `cannot start the compiler: ${errorText(thrown)}`,
+    };
   } finally {
     clearTimeout(timer);
     closing.removeEventListener("abort", kill);
@@ -200,7 +222,11 @@ function refusal(output: string): CompileFailure | null {
 }
 
 /** It died: a limit, or a crash that the module caused. */
-function exhausted(job: Job, signal: string | null, stderr: string): CompileFailure {
+function exhausted(
+  job: Job,
+  signal: string | null,
+  stderr: string,
+): CompileFailure {
   const mebibytes = Math.round(job.addressSpaceBytes / MEBIBYTE);
   const limits = `${String(job.cpuLimitSeconds)} CPU seconds or ${String(mebibytes)} MiB`;
   const how = signal ?? stderr.split("\n")[0]?.slice(0, 200) ?? "";

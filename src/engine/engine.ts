@@ -1,13 +1,19 @@
 import { randomBytes } from "node:crypto";
 
-import type { Clock, Digest, Logger, ModuleFile, RequestScope, RunLimits } from "../ports.js";
+import type {
+  Clock,
+  Digest,
+  Logger,
+  ModuleFile,
+  RequestScope,
+} from "../ports.js";
 import { openArtifactStore } from "./artifact-store.js";
 import { createCompiler } from "./compiler.js";
 import { EngineError } from "./error.js";
 import { createModuleLoader } from "./module-loader.js";
 import { createModuleStore, type StoredLease } from "./module-store.js";
 import { loadAddon } from "./native.js";
-import { startRun } from "./run.js";
+import { startRun, type RunRequest, type StartedRun } from "./run.js";
 import { createSlots } from "./slots.js";
 
 /** Runs at once where the operator set no bound; also the size of the pool. */
@@ -51,17 +57,6 @@ export interface ModuleLease {
   release(): void;
 }
 
-/** One call of a module. */
-export interface RunRequest {
-  /** RunFunctionRequest bytes; not modified. */
-  readonly bytes: Uint8Array;
-  readonly limits: RunLimits;
-  /** Runs with equal keys share `limits.concurrency`. */
-  readonly stepKey: string;
-  /** Receives the guest's log lines and output. */
-  readonly logger: Logger;
-}
-
 /** The sandbox. */
 export interface Engine {
   /**
@@ -76,7 +71,11 @@ export interface Engine {
    * been checked to be one.
    * @throws EngineError slot-wait, run-*, response-invalid, engine-fault
    */
-  run(lease: ModuleLease, request: RunRequest, scope: RequestScope): Promise<Uint8Array>;
+  run(
+    lease: ModuleLease,
+    request: RunRequest,
+    scope: RequestScope,
+  ): Promise<Uint8Array>;
   /** Cancels what runs, ends the compiler, frees every module. */
   close(): Promise<void>;
 }
@@ -85,9 +84,14 @@ export interface Engine {
  * Starts the sandbox.
  * @throws EngineError load-failed when the cache directory cannot be used
  */
-export function createEngine(options: EngineOptions, clock: Clock, logger: Logger): Engine {
+export function createEngine(
+  options: EngineOptions,
+  clock: Clock,
+  logger: Logger,
+): Engine {
   const addon = loadAddon();
-  const maxConcurrentRuns = options.maxConcurrentRuns || DEFAULT_CONCURRENT_RUNS;
+  const maxConcurrentRuns =
+    options.maxConcurrentRuns || DEFAULT_CONCURRENT_RUNS;
   const native = new addon.NativeEngine({
     engineWorkers: options.engineWorkers,
     stackLimitBytes: options.stackLimitBytes,
@@ -96,7 +100,8 @@ export function createEngine(options: EngineOptions, clock: Clock, logger: Logge
     artifactKey: options.artifactKey ?? randomBytes(ARTIFACT_KEY_BYTES),
     trustCacheDir: options.trustCacheDir,
   });
-  if (!native.pooled) logger.warn({}, "cannot reserve the memory pool, every run is on-demand");
+  if (!native.pooled)
+    logger.warn({}, "cannot reserve the memory pool, every run is on-demand");
   const artifacts = openArtifactStore(
     options.cacheDir,
     native.compatibilityHash,
@@ -106,19 +111,33 @@ export function createEngine(options: EngineOptions, clock: Clock, logger: Logge
   );
   const store = createModuleStore(options.maxCachedModules, clock);
   const compiler = createCompiler(options, clock, logger);
-  const loader = createModuleLoader({ native, store, artifacts, compiler, clock, logger });
+  const loader = createModuleLoader({
+    native,
+    store,
+    artifacts,
+    compiler,
+    clock,
+    logger,
+  });
   const slots = createSlots(
-    { maxConcurrentRuns, maxTotalRunMemoryBytes: options.maxTotalRunMemoryBytes },
+    {
+      maxConcurrentRuns,
+      maxTotalRunMemoryBytes: options.maxTotalRunMemoryBytes,
+    },
     clock,
   );
-  const parts = { addon, native, clock, maxResponseBytes: options.maxResponseBytes };
+  const parts = {
+    addon,
+    native,
+    clock,
+    maxResponseBytes: options.maxResponseBytes,
+  };
   const leases = new WeakMap<ModuleLease, StoredLease>();
-  const closing = new AbortController();
-  const running = new Set<Promise<void>>();
+  const running = new Set<StartedRun>();
 
   return {
     async load(module, scope) {
-      const stored = await loader.load(module, withClosing(scope));
+      const stored = await loader.load(module, scope);
       const lease: ModuleLease = {
         digest: module.digest,
         description: module.description,
@@ -134,9 +153,11 @@ export function createEngine(options: EngineOptions, clock: Clock, logger: Logge
     async run(lease, request, scope) {
       const stored = leases.get(lease);
       if (stored === undefined) {
-        throw new EngineError("engine-fault", "the module is not a lease of this engine");
+        throw new EngineError(
+          "engine-fault",
+          "the module is not a lease of this engine",
+        );
       }
-      const bounded = withClosing(scope);
       const release = await slots.acquire(
         {
           module: lease.digest,
@@ -144,31 +165,35 @@ export function createEngine(options: EngineOptions, clock: Clock, logger: Logge
           stepConcurrency: request.limits.concurrency,
           memoryBytes: request.limits.memoryBytes,
         },
-        bounded,
+        scope,
       );
-      const run = startRun(parts, stored.module, lease.description, request, bounded);
+      const run = startRun(
+        parts,
+        stored.module,
+        lease.description,
+        request,
+        scope,
+      );
+      running.add(run);
       // The slot stays taken until the sandbox is done, even when the caller has its answer.
-      const ended = run.ended.finally(() => {
-        running.delete(ended);
+      void run.ended.then(() => {
+        running.delete(run);
         release();
       });
-      running.add(ended);
       return await run.response;
     },
 
     async close() {
-      closing.abort();
+      slots.close();
       compiler.close();
-      await Promise.race([Promise.all(running), delay(CLOSE_WAIT_MS)]);
+      for (const run of running) run.cancel();
+      const ended = Promise.all(Array.from(running, (run) => run.ended));
+      await Promise.race([ended, delay(CLOSE_WAIT_MS)]);
       store.close();
       native.close();
       artifacts.close();
     },
   };
-
-  function withClosing(scope: RequestScope): RequestScope {
-    return { ...scope, signal: AbortSignal.any([scope.signal, closing.signal]) };
-  }
 }
 
 async function delay(ms: number): Promise<void> {

@@ -9,7 +9,10 @@ export function logGuestLines(
 ): void {
   for (const { source, message, pairs } of lines) {
     // A Map, so that no key a guest chooses means anything to an object.
-    const fields = { guest: message, ...(pairs.length > 0 && { kv: Object.fromEntries(new Map(pairs)) }) };
+    const fields = {
+      guest: message,
+      ...(pairs.length > 0 && { kv: Object.fromEntries(new Map(pairs)) }),
+    };
     switch (source) {
       case "debug":
         logger.debug(fields, "guest log");

@@ -6,5 +6,6 @@
  * or what a caller is told (src/function).
  */
 export { EngineError, type EngineErrorCode } from "./error.js";
-export type { Engine, EngineOptions, ModuleLease, RunRequest } from "./engine.js";
+export type { Engine, EngineOptions, ModuleLease } from "./engine.js";
+export type { RunRequest } from "./run.js";
 export { createEngine } from "./engine.js";

@@ -2,12 +2,23 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 
 import { errorText } from "../errors.js";
-import type { Clock, Digest, Logger, ModuleFile, RequestScope } from "../ports.js";
+import type {
+  Clock,
+  Digest,
+  Logger,
+  ModuleFile,
+  RequestScope,
+} from "../ports.js";
 import type { ArtifactStore } from "./artifact-store.js";
 import type { Compiler, CompileFailure } from "./compiler.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
 import type { ModuleStore, StoredLease } from "./module-store.js";
-import { nativeError, type ModuleKind, type NativeEngine, type NativeModule } from "./native.js";
+import {
+  nativeError,
+  type ModuleKind,
+  type NativeEngine,
+  type NativeModule,
+} from "./native.js";
 import { whenOver } from "./scope.js";
 
 /** How long a failure that will not go away by itself is remembered. */
@@ -56,7 +67,8 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
       const inMemory = store.lease(module.digest);
       if (inMemory !== null) return inMemory;
       const flight = flights.get(module.digest) ?? start(module);
-      const failure = failures.get(module.digest) ?? (await waitFor(flight, module, scope));
+      const failure =
+        failures.get(module.digest) ?? (await waitFor(flight, module, scope));
       if (failure !== null) throw loadError(module, failure);
       // Whoever was first in the flight may have been the only one to keep it in memory.
       return store.lease(module.digest) ?? (await this.load(module, scope));
@@ -64,11 +76,15 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   };
 
   function start(module: ModuleFile): Flight {
-    if (failures.has(module.digest)) return { done: Promise.resolve(null), startedMs: 0 };
+    if (failures.has(module.digest))
+      return { done: Promise.resolve(null), startedMs: 0 };
     const done = loadOnce(module)
       .catch((thrown: unknown): LoadFailure => {
         const { code, text } = nativeError(thrown);
-        return failed(code === "changed" ? "module-changed" : "load-failed", text);
+        return failed(
+          code === "changed" ? "module-changed" : "load-failed",
+          text,
+        );
       })
       .then((failure) => {
         flights.delete(module.digest);
@@ -90,11 +106,16 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     if (compiled !== null) return compiled;
     const loaded = await loadArtifact(module, kind);
     return loaded === "stale"
-      ? failed("load-failed", "the artifact that was just compiled does not verify")
+      ? failed(
+          "load-failed",
+          "the artifact that was just compiled does not verify",
+        )
       : loaded;
   }
 
-  async function precheck(module: ModuleFile): Promise<ModuleKind | LoadFailure> {
+  async function precheck(
+    module: ModuleFile,
+  ): Promise<ModuleKind | LoadFailure> {
     try {
       const { filePath, digest, sizeBytes } = module;
       return await native.precheck({ filePath, digest, sizeBytes });
@@ -112,7 +133,11 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     const { digest } = module;
     let mapped: NativeModule;
     try {
-      mapped = await native.load({ filePath: artifacts.pathOf(digest), digest, kind });
+      mapped = await native.load({
+        filePath: artifacts.pathOf(digest),
+        digest,
+        kind,
+      });
     } catch (thrown) {
       const { code, text } = nativeError(thrown);
       if (code === "invalid") return permanently("module-invalid", text);
@@ -124,9 +149,13 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     return null;
   }
 
-  async function compile(module: ModuleFile, kind: ModuleKind): Promise<LoadFailure | null> {
+  async function compile(
+    module: ModuleFile,
+    kind: ModuleKind,
+  ): Promise<LoadFailure | null> {
     const first = await compileInto(module, kind);
-    if (first?.kind !== "io") return first === null ? null : compileError(first);
+    if (first?.kind !== "io")
+      return first === null ? null : compileError(first);
     artifacts.fallBack(first.text);
     const second = await compileInto(module, kind);
     return second === null ? null : compileError(second);
@@ -141,13 +170,20 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     try {
       const failure = await compiler.compile(module, kind, temporaryPath);
       if (failure !== null) return failure;
-      await native.seal(temporaryPath, { filePath: artifacts.pathOf(digest), digest, kind });
+      await native.seal(temporaryPath, {
+        filePath: artifacts.pathOf(digest),
+        digest,
+        kind,
+      });
       return null;
     } catch (thrown) {
       return { kind: "io", text: nativeError(thrown).text };
     } finally {
       await artifacts.discard(temporaryPath).catch((thrown: unknown) => {
-        logger.debug({ temporaryPath, reason: errorText(thrown) }, "cannot remove a leftover");
+        logger.debug(
+          { temporaryPath, reason: errorText(thrown) },
+          "cannot remove a leftover",
+        );
       });
     }
   }
@@ -157,23 +193,28 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     module: ModuleFile,
     scope: RequestScope,
   ): Promise<LoadFailure | null> {
-    const over = whenOver(scope, clock);
-    const first = await Promise.race([flight.done, over.promise]);
-    over.stop();
-    switch (first) {
-      case "cancelled":
-        throw new EngineError("run-cancelled", `${describe(module)}: cancelled while it was loaded`);
-      case "deadline": {
-        const seconds = Math.round((clock.monotonicMs() - flight.startedMs) / 1000);
-        throw new EngineError(
-          "still-compiling",
-          `${describe(module)} is still compiling (for ${String(seconds)} s so far): ` +
-            "the request's deadline came first, the compile goes on",
+    const seconds = () =>
+      Math.round((clock.monotonicMs() - flight.startedMs) / 1000);
+    return await new Promise<LoadFailure | null>((resolve, reject) => {
+      const stopWatching = whenOver(scope, clock, (why) => {
+        reject(
+          why === "cancelled"
+            ? new EngineError(
+                "run-cancelled",
+                `${describe(module)}: cancelled while it was loaded`,
+              )
+            : new EngineError(
+                "still-compiling",
+                `${describe(module)} is still compiling (for ${String(seconds())} s so far): ` +
+                  "the request's deadline came first, the compile goes on",
+              ),
         );
-      }
-      default:
-        return first;
-    }
+      });
+      void flight.done.then((failure) => {
+        stopWatching();
+        resolve(failure);
+      });
+    });
   }
 }
 
@@ -193,9 +234,15 @@ function permanently(code: EngineErrorCode, reason: string): LoadFailure {
 function compileError(failure: CompileFailure): LoadFailure {
   switch (failure.kind) {
     case "refused":
-      return permanently("module-invalid", `the compiler refused it: ${failure.text}`);
+      return permanently(
+        "module-invalid",
+        `the compiler refused it: ${failure.text}`,
+      );
     case "exhausted":
-      return permanently("compile-failed", `it could not be compiled: ${failure.text}`);
+      return permanently(
+        "compile-failed",
+        `it could not be compiled: ${failure.text}`,
+      );
     case "changed":
       return failed("module-changed", failure.text);
     case "io":
@@ -204,8 +251,14 @@ function compileError(failure: CompileFailure): LoadFailure {
   }
 }
 
-function loadError(module: ModuleFile, { code, reason }: LoadFailure): EngineError {
-  return new EngineError(code, `${describe(module)} cannot be loaded: ${reason}`);
+function loadError(
+  module: ModuleFile,
+  { code, reason }: LoadFailure,
+): EngineError {
+  return new EngineError(
+    code,
+    `${describe(module)} cannot be loaded: ${reason}`,
+  );
 }
 
 function describe(module: ModuleFile): string {

@@ -27,7 +27,10 @@ export interface StoredLease {
  * Makes the memory tier: idle modules go after ten minutes, and the least recently used idle one
  * as soon as there are more than `maxModules` (0 = unbounded).
  */
-export function createModuleStore(maxModules: number, clock: Clock): ModuleStore {
+export function createModuleStore(
+  maxModules: number,
+  clock: Clock,
+): ModuleStore {
   /** Insertion order is the order of use. */
   const entries = new Map<Digest, Entry>();
   const sweeper = setInterval(dropIdle, SWEEP_EVERY_MS);
@@ -89,7 +92,8 @@ export function createModuleStore(maxModules: number, clock: Clock): ModuleStore
   function dropIdle(): void {
     const idleSinceMs = clock.monotonicMs() - IDLE_MS;
     for (const [digest, entry] of entries) {
-      if (entry.leases === 0 && entry.usedAtMs <= idleSinceMs) drop(digest, entry);
+      if (entry.leases === 0 && entry.usedAtMs <= idleSinceMs)
+        drop(digest, entry);
     }
   }
 

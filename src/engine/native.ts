@@ -115,7 +115,10 @@ export interface NativeEngine {
 export interface NativeAddon {
   NativeEngine: new (settings: EngineSettings) => NativeEngine;
   /** `null` = the caller has no deadline. */
-  NativeDeadline: new (timeoutMs: number, deadlineInMs: number | null) => NativeDeadline;
+  NativeDeadline: new (
+    timeoutMs: number,
+    deadlineInMs: number | null,
+  ) => NativeDeadline;
 }
 
 /** What a rejected promise of the addon means. */
@@ -127,7 +130,9 @@ export interface NativeError {
 const buildDir = new URL("../../build/native/", import.meta.url);
 
 /** The compiler program, built beside the addon. */
-export const compilerPath = fileURLToPath(new URL("wasmtime-compile", buildDir));
+export const compilerPath = fileURLToPath(
+  new URL("wasmtime-compile", buildDir),
+);
 
 /**
  * Loads the addon. Once per process, and on the main thread only.
@@ -148,9 +153,13 @@ export function loadAddon(): NativeAddon {
 /** Reads `[code] text`; anything else is `internal`. */
 export function nativeError(thrown: unknown): NativeError {
   const text = errorText(thrown);
-  const match = /^\[(?<code>invalid|changed|stale|io|internal)\] (?<text>.*)$/s.exec(text);
+  const match =
+    /^\[(?<code>invalid|changed|stale|io|internal)\] (?<text>.*)$/s.exec(text);
   const groups = match?.groups;
   return groups === undefined
     ? { code: "internal", text }
-    : { code: groups["code"] as NativeError["code"], text: groups["text"] ?? "" };
+    : {
+        code: groups["code"] as NativeError["code"],
+        text: groups["text"] ?? "",
+      };
 }

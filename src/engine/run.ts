@@ -1,4 +1,4 @@
-import type { Clock, RequestScope, RunLimits } from "../ports.js";
+import type { Clock, Logger, RequestScope, RunLimits } from "../ports.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
 import { logGuestLines } from "./guest-log.js";
 import {
@@ -10,14 +10,24 @@ import {
   type RunFailure,
   type RunReport,
 } from "./native.js";
-import type { RunRequest } from "./engine.js";
+import { startTimer } from "./scope.js";
 
 /**
  * How late the sandbox may be before the caller is answered without it. Only a bulk memory
  * instruction holds it that long.
  */
 const OVERDUE_MS = 15;
-const MAX_TIMER_MS = 2_147_483_647;
+
+/** One call of a module. */
+export interface RunRequest {
+  /** RunFunctionRequest bytes; not modified. */
+  readonly bytes: Uint8Array;
+  readonly limits: RunLimits;
+  /** Runs with equal keys share `limits.concurrency`. */
+  readonly stepKey: string;
+  /** Receives the guest's log lines and output. */
+  readonly logger: Logger;
+}
 
 /** What {@link startRun} works with. */
 export interface RunParts {
@@ -36,6 +46,8 @@ export interface StartedRun {
   readonly response: Promise<Uint8Array>;
   /** Resolves, never rejects, once the sandbox is done with it; may be after `response`. */
   readonly ended: Promise<void>;
+  /** Ends it at its next epoch. */
+  cancel(): void;
 }
 
 /** Starts a run that has its slot. */
@@ -61,7 +73,10 @@ export function startRun(
   const report = parts.native.run(
     module,
     request.bytes,
-    { memoryLimitBytes: request.limits.memoryBytes, maxResponseBytes: parts.maxResponseBytes },
+    {
+      memoryLimitBytes: request.limits.memoryBytes,
+      maxResponseBytes: parts.maxResponseBytes,
+    },
     deadline,
   );
   const ended = report.then(
@@ -70,15 +85,21 @@ export function startRun(
     },
     () => undefined,
   );
-  const fail = (failure: RunFailure) => runError(failure, description, request.limits);
+  const fail = (failure: RunFailure) =>
+    runError(failure, description, request.limits);
   const response = Promise.race([report, overdue.promise])
     .catch((thrown: unknown): RunFailure => {
-      return { kind: "internal", detail: nativeError(thrown).text, backtrace: "" };
+      return {
+        kind: "internal",
+        detail: nativeError(thrown).text,
+        backtrace: "",
+      };
     })
     .then((first): Uint8Array => {
       if (first === "overdue") {
         throw fail({
-          kind: deadlineInMs <= request.limits.timeoutMs ? "deadline" : "timeout",
+          kind:
+            deadlineInMs <= request.limits.timeoutMs ? "deadline" : "timeout",
           detail: "one instruction holds the sandbox",
           backtrace: "",
         });
@@ -90,10 +111,13 @@ export function startRun(
       overdue.stop();
       scope.signal.removeEventListener("abort", cancel);
     });
-  return { response, ended };
+  return { response, ended, cancel };
 }
 
-function answerOf(report: RunReport, fail: (failure: RunFailure) => EngineError): Uint8Array {
+function answerOf(
+  report: RunReport,
+  fail: (failure: RunFailure) => EngineError,
+): Uint8Array {
   if (report.failure !== undefined) throw fail(report.failure);
   return report.response ?? new Uint8Array(0);
 }
@@ -101,24 +125,21 @@ function answerOf(report: RunReport, fail: (failure: RunFailure) => EngineError)
 /** Resolves to "overdue" once the run is well past its bounds, credited waits considered. */
 function watchOverdue(deadline: NativeDeadline): {
   readonly promise: Promise<"overdue">;
-  stop: () => void;
+  readonly stop: () => void;
 } {
-  let timer: NodeJS.Timeout | undefined;
+  let stopTimer = (): void => undefined;
   const promise = new Promise<"overdue">((resolve) => {
     const check = () => {
       const leftMs = deadline.remainingMs() + OVERDUE_MS;
-      if (leftMs <= 0) {
-        resolve("overdue");
-        return;
-      }
-      timer = setTimeout(check, Math.min(leftMs + 1, MAX_TIMER_MS));
+      if (leftMs <= 0) resolve("overdue");
+      else stopTimer = startTimer(leftMs + 1, check);
     };
     check();
   });
   return {
     promise,
     stop: () => {
-      clearTimeout(timer);
+      stopTimer();
     },
   };
 }
@@ -135,9 +156,16 @@ const CODES = {
   internal: "engine-fault",
 } as const satisfies Record<RunFailure["kind"], EngineErrorCode>;
 
-function runError(failure: RunFailure, description: string, limits: RunLimits): EngineError {
+function runError(
+  failure: RunFailure,
+  description: string,
+  limits: RunLimits,
+): EngineError {
   const message = `module ${description} failed: ${explain(failure, limits)}`;
-  const detail = failure.backtrace === "" ? {} : { detail: `guest frames: ${failure.backtrace}` };
+  const detail =
+    failure.backtrace === ""
+      ? {}
+      : { detail: `guest frames: ${failure.backtrace}` };
   return new EngineError(CODES[failure.kind], message, detail);
 }
 

@@ -1,41 +1,46 @@
 import type { Clock, RequestScope } from "../ports.js";
 
-/** Node's longest timer; a later deadline is as good as none. */
+/** Node's longest timer; what would fire later is as good as never. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** Waits for the end of a request's time, until stopped. */
-export interface ScopeWatch {
-  /** Resolves when the deadline passes or the caller goes away; never rejects. */
-  readonly promise: Promise<"deadline" | "cancelled">;
-  /** Ends the wait; the promise then stays pending. */
-  stop(): void;
+/** Calls `fire` after `delayMs`, unless the function it returns is called before. */
+export function startTimer(delayMs: number, fire: () => void): () => void {
+  if (delayMs > MAX_TIMER_MS) return () => undefined;
+  const timer = setTimeout(fire, Math.max(0, delayMs));
+  return () => {
+    clearTimeout(timer);
+  };
 }
 
-/** Watches deadline and cancellation of a request. */
-export function whenOver(scope: RequestScope, clock: Clock): ScopeWatch {
-  let stop = () => undefined as void;
-  const promise = new Promise<"deadline" | "cancelled">((resolve) => {
-    const onAbort = () => {
-      resolve("cancelled");
-    };
-    const delayMs = scope.deadlineAtMs - clock.monotonicMs();
-    const timer =
-      delayMs > MAX_TIMER_MS
-        ? undefined
-        : setTimeout(() => {
-            resolve("deadline");
-          }, Math.max(0, delayMs));
-    if (scope.signal.aborted) onAbort();
-    else scope.signal.addEventListener("abort", onAbort, { once: true });
-    stop = () => {
-      clearTimeout(timer);
-      scope.signal.removeEventListener("abort", onAbort);
-    };
-  });
-  return {
-    promise,
-    stop: () => {
-      stop();
+/**
+ * Calls `over` once, when the request's deadline passes or its caller goes away, unless the
+ * function it returns is called before. When that has happened already it calls later, too, never
+ * from inside.
+ */
+export function whenOver(
+  scope: RequestScope,
+  clock: Clock,
+  over: (why: "deadline" | "cancelled") => void,
+): () => void {
+  const stopTimer = startTimer(
+    scope.signal.aborted ? 0 : scope.deadlineAtMs - clock.monotonicMs(),
+    () => {
+      end(scope.signal.aborted ? "cancelled" : "deadline");
     },
+  );
+  const onAbort = () => {
+    end("cancelled");
   };
+  scope.signal.addEventListener("abort", onAbort, { once: true });
+  return stop;
+
+  function stop(): void {
+    stopTimer();
+    scope.signal.removeEventListener("abort", onAbort);
+  }
+
+  function end(why: "deadline" | "cancelled"): void {
+    stop();
+    over(why);
+  }
 }

@@ -1,5 +1,6 @@
 import type { Clock, Digest, RequestScope } from "../ports.js";
 import { EngineError } from "./error.js";
+import { whenOver } from "./scope.js";
 
 /** What a run needs before it may start. */
 export interface SlotRequest {
@@ -28,6 +29,8 @@ export interface Slots {
   acquire(request: SlotRequest, scope: RequestScope): Promise<() => void>;
   /** Runs that hold a slot. */
   readonly running: number;
+  /** Ends every wait with run-cancelled. */
+  close(): void;
 }
 
 /**
@@ -40,6 +43,7 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
   const maxMemoryBytes = options.maxTotalRunMemoryBytes || Infinity;
   /** Insertion order is the order of turns. */
   const queues = new Map<Digest, Waiter[]>();
+  const waiters = new Set<(error: EngineError) => void>();
   const stepRuns = new Map<string, number>();
   let running = 0;
   let memoryBytes = 0;
@@ -51,11 +55,24 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
     async acquire(request, scope) {
       // More than there is would never fit: alone, such a run gets all there is.
       const waiter: Waiter = {
-        request: { ...request, memoryBytes: Math.min(request.memoryBytes, maxMemoryBytes) },
+        request: {
+          ...request,
+          memoryBytes: Math.min(request.memoryBytes, maxMemoryBytes),
+        },
         start: () => undefined,
       };
       if (queues.size === 0 && blockedBy(waiter) === null) return take(waiter);
       return await waitFor(waiter, scope);
+    },
+    close() {
+      for (const giveUp of [...waiters]) {
+        giveUp(
+          new EngineError(
+            "run-cancelled",
+            "waiting for a run slot: shutting down",
+          ),
+        );
+      }
     },
   };
 
@@ -67,7 +84,10 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
   }
 
   function stepIsFull({ stepKey, stepConcurrency }: SlotRequest): boolean {
-    return stepConcurrency !== null && (stepRuns.get(stepKey) ?? 0) >= stepConcurrency;
+    return (
+      stepConcurrency !== null &&
+      (stepRuns.get(stepKey) ?? 0) >= stepConcurrency
+    );
   }
 
   function take({ request }: Waiter): () => void {
@@ -104,7 +124,8 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
     if (running >= maxRuns) return null;
     for (const queue of queues.values()) {
       const waiter = queue.find(({ request }) => !stepIsFull(request));
-      if (waiter !== undefined) return blockedBy(waiter) === null ? waiter : null;
+      if (waiter !== undefined)
+        return blockedBy(waiter) === null ? waiter : null;
     }
     return null;
   }
@@ -120,49 +141,44 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
   function waitFor(waiter: Waiter, scope: RequestScope): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const giveUp = (error: EngineError) => {
-        stopWaiting();
+        stopWatching();
+        waiters.delete(giveUp);
         remove(waiter);
         reject(error);
         // It may have been the one that kept others from their memory.
         startWaiters();
       };
-      const onDeadline = () => {
-        const blocker = blockedBy(waiter) ?? "a run slot";
-        giveUp(new EngineError("slot-wait", `waiting for ${blocker}: deadline exceeded`));
-      };
-      const onAbort = () => {
-        giveUp(new EngineError("run-cancelled", "waiting for a run slot: cancelled"));
-      };
-      const timer = timerFor(scope.deadlineAtMs - clock.monotonicMs(), onDeadline);
-      const stopWaiting = () => {
-        clearTimeout(timer);
-        scope.signal.removeEventListener("abort", onAbort);
-      };
+      const stopWatching = whenOver(scope, clock, (why) => {
+        giveUp(
+          why === "cancelled"
+            ? new EngineError(
+                "run-cancelled",
+                "waiting for a run slot: cancelled",
+              )
+            : new EngineError(
+                "slot-wait",
+                `waiting for ${blockedBy(waiter) ?? "a run slot"}: deadline exceeded`,
+              ),
+        );
+      });
       waiter.start = (release) => {
-        stopWaiting();
+        stopWatching();
+        waiters.delete(giveUp);
         resolve(release);
       };
-      scope.signal.addEventListener("abort", onAbort, { once: true });
-      queues.set(waiter.request.module, [
-        ...(queues.get(waiter.request.module) ?? []),
-        waiter,
-      ]);
-      if (scope.signal.aborted) onAbort();
-      else startWaiters();
+      waiters.add(giveUp);
+      const queue = queues.get(waiter.request.module);
+      if (queue === undefined) queues.set(waiter.request.module, [waiter]);
+      else queue.push(waiter);
+      startWaiters();
     });
   }
 }
 
-type Blocker = "a run slot" | "the step's own runs (limits.concurrency)" | "run memory";
+type Blocker =
+  "a run slot" | "the step's own runs (limits.concurrency)" | "run memory";
 
 interface Waiter {
   readonly request: SlotRequest;
   start: (release: () => void) => void;
-}
-
-/** Node's longest timer; a later deadline is as good as none. */
-const MAX_TIMER_MS = 2_147_483_647;
-
-function timerFor(delayMs: number, fire: () => void): NodeJS.Timeout | undefined {
-  return delayMs > MAX_TIMER_MS ? undefined : setTimeout(fire, Math.max(0, delayMs));
 }

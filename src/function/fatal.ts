@@ -20,7 +20,7 @@ export interface Fatal {
 
 /** Turns anything that was thrown into what the caller is told. Never throws. */
 export function fatalFrom(thrown: unknown): Fatal {
-  if (thrown instanceof WasmFunctionError && isErrorCode(thrown.code)) {
+  if (isKnown(thrown)) {
     const { code, message } = thrown;
     return { code, message, permanence: permanenceByCode[code] };
   }
@@ -78,6 +78,9 @@ const permanenceByCode = {
   "start-refused": "permanent",
 } as const satisfies Record<ErrorCode, Fatal["permanence"]>;
 
-function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(permanenceByCode, code);
+function isKnown(thrown: unknown): thrown is WasmFunctionError<ErrorCode> {
+  return (
+    thrown instanceof WasmFunctionError &&
+    Object.hasOwn(permanenceByCode, String(thrown.code))
+  );
 }

@@ -6,7 +6,6 @@
  * Never: judges an Input (src/admission), finds a module (src/loader) or runs one (src/engine).
  * Who decides instead: those three, in the order of run-function.ts.
  */
-export { FunctionError, type FunctionErrorCode } from "./error.js";
 export type { ListenAddress } from "./listen.js";
 export { createLogger, type LoggerOptions } from "./logger.js";
 export { maxResponseBytes } from "./response.js";

@@ -72,7 +72,10 @@ function createGuardedServer(
       identity.clientAuthorities,
       clock.nowMs(),
     );
-    if (verdict.kind === "accepted") return accept(socket);
+    if (verdict.kind === "accepted") {
+      accept(socket);
+      return;
+    }
     logRefusal(socket, verdict.reason);
     socket.destroy();
   });
@@ -97,20 +100,23 @@ function createRefusalLog(
 }
 
 async function bind(server: NetServer, address: ListenAddress): Promise<void> {
-  const { port } = address;
+  const { host, port } = address;
   try {
-    if (address.host !== null)
-      return await bindHost(server, address.host, port);
-    try {
-      await bindHost(server, "::", port);
-    } catch (thrown) {
-      if (!isWithoutIpv6(thrown)) throw thrown;
-      await bindHost(server, "0.0.0.0", port);
-    }
+    await (host === null
+      ? bindEverywhere(server, port)
+      : bindHost(server, host, port));
   } catch (cause) {
-    const text = `${address.host ?? ""}:${port}`;
-    const message = `cannot listen on --address ${text}: ${errorText(cause)}`;
+    const message = `cannot listen on --address ${host ?? ""}:${port}: ${errorText(cause)}`;
     throw new FunctionError("start-refused", message, { cause });
+  }
+}
+
+async function bindEverywhere(server: NetServer, port: number): Promise<void> {
+  try {
+    await bindHost(server, "::", port);
+  } catch (thrown) {
+    if (!isWithoutIpv6(thrown)) throw thrown;
+    await bindHost(server, "0.0.0.0", port);
   }
 }
 

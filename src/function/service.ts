@@ -70,14 +70,16 @@ export function createCallTracker(
       const result = await runFunction(call.request, scope);
       switch (result.kind) {
         case "response":
-          return callback(null, result.bytes);
+          callback(null, result.bytes);
+          return;
         case "malformed":
-          return callback({
+          callback({
             code: status.INVALID_ARGUMENT,
             details: `the request is ${result.message}`,
           });
+          return;
         case "cancelled":
-          return callback({ code: status.CANCELLED, details: "cancelled" });
+          callback({ code: status.CANCELLED, details: "cancelled" });
       }
     } finally {
       call.off("cancelled", abort);
@@ -109,7 +111,7 @@ export const clearStatuses: ServerInterceptor = (_method, call) => {
   // grpc-js ends a call by its own sendStatus, which no interceptor's responder sees.
   const send = call.sendStatus.bind(call);
   call.sendStatus = (original) => {
-    const details = original.details ?? "";
+    const details = original.details;
     if (
       original.code === status.RESOURCE_EXHAUSTED &&
       details.startsWith("Received message")

@@ -109,7 +109,8 @@ function judgeLeaf(
   if (!isWithinDates(issuer, nowMs)) {
     return refuse("the authority in ca.crt is expired or not valid yet");
   }
-  if (!extendedKeyUsages(leaf).includes(clientAuth)) {
+  // Node calls the extended key usages `keyUsage`; without any it is undefined, whatever its type.
+  if (![leaf.keyUsage].flat().includes(clientAuth)) {
     return refuse("client certificate is not meant for clients (clientAuth)");
   }
   return { kind: "accepted" };
@@ -129,11 +130,6 @@ function isWithinDates(certificate: X509Certificate, nowMs: number): boolean {
     Date.parse(certificate.validFrom) <= nowMs &&
     nowMs <= Date.parse(certificate.validTo)
   );
-}
-
-/** Node calls the extended key usages `keyUsage`, and leaves it undefined without any. */
-function extendedKeyUsages(certificate: X509Certificate): readonly string[] {
-  return (certificate.keyUsage as string[] | undefined) ?? [];
 }
 
 function refuse(reason: string): ClientVerdict {

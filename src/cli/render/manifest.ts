@@ -46,7 +46,7 @@ export async function readManifest(location: string): Promise<Manifest> {
   if (only === undefined || manifests.length > 1) {
     throw new RenderError(
       "file-invalid",
-      `${location}: expected one YAML document, got ${manifests.length}`,
+      `${basename(location)}: expected one YAML document, got ${manifests.length}`,
     );
   }
   return only;

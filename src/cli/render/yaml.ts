@@ -1,12 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import {
-  type Document,
-  isScalar,
-  parseAllDocuments,
-  type Scalar,
-  stringify,
-  visit,
-} from "yaml";
+import { Document, parseAllDocuments, type Scalar, visit } from "yaml";
 
 import { escaped, quoted } from "../../errors.js";
 import { RenderError } from "./error.js";
@@ -41,15 +34,39 @@ export function readYaml(text: string, fileName: string): YamlDocument[] {
     .filter(({ value }) => value !== null);
 }
 
-/** Writes one document, keys in order and without anchors. */
+/**
+ * Writes one document, keys in order and without anchors. Every reader gets the same values out of
+ * it, YAML 1.1 ones such as kubectl too, and a terminal shows no more than text.
+ */
 export function writeYaml(value: JsonObject): string {
-  return stringify(value, {
+  const document = new Document(value, {
     aliasDuplicateObjects: false,
-    lineWidth: 0,
+    // Quotes what a YAML 1.1 reader would take for a boolean, a date or another number.
+    compat: "yaml-1.1",
     sortMapEntries: true,
-    // Quotes what a YAML 1.1 reader such as kubectl would take for a boolean or an octal number.
-    version: "1.1",
   });
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === "string" && NEEDS_QUOTES.test(node.value)) {
+        node.type = "QUOTE_DOUBLE";
+      }
+    },
+  });
+  return document
+    .toString({ directives: false, lineWidth: 0 })
+    .replace(INVISIBLE, escapeCharacter);
+}
+
+/** Control and format characters and line separators, but for the ordinary line break. */
+const INVISIBLE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+/** Merge keys, and text that is not printed as it is. */
+const NEEDS_QUOTES = /^(?:<<|=)$|(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+function escapeCharacter(character: string): string {
+  const hex = (character.codePointAt(0) ?? 0).toString(16);
+  return hex.length > 4
+    ? `\\U${hex.padStart(8, "0")}`
+    : `\\u${hex.padStart(4, "0")}`;
 }
 
 function readDocument(
@@ -94,7 +111,7 @@ function ambiguous(node: Scalar): string | null {
   if (typeof node.value === "number" && !Number.isFinite(node.value)) {
     return `${node.source ?? "this number"} is no number that JSON can hold`;
   }
-  if (!isScalar(node) || node.type !== "PLAIN") return null;
+  if (node.type !== "PLAIN") return null;
   const source = node.source ?? "";
   if (BOOLEAN_IN_1_1.test(source)) {
     return `${source} is a boolean to Kubernetes but text in YAML 1.2: write true, false or ${quoted(source)}`;

@@ -7,9 +7,12 @@
     (core module $main-module
       (memory (export "memory") 2)
       (global $heap (mut i32) (i32.const 65536))
-      (func (export "realloc") (param i32 i32 i32) (param $size i32) (result i32)
+      (func (export "realloc")
+        (param $old i32) (param $old-size i32) (param i32) (param $size i32) (result i32)
         (local $ptr i32)
         (local.set $ptr (global.get $heap))
+        ;; Transcoding grows its buffer as it goes.
+        (memory.copy (local.get $ptr) (local.get $old) (local.get $old-size))
         (global.set $heap
           (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
         (local.get $ptr))
@@ -29,9 +32,12 @@
     (core module $memory-module
       (memory (export "memory") 2)
       (global $heap (mut i32) (i32.const 65536))
-      (func (export "realloc") (param i32 i32 i32) (param $size i32) (result i32)
+      (func (export "realloc")
+        (param $old i32) (param $old-size i32) (param i32) (param $size i32) (result i32)
         (local $ptr i32)
         (local.set $ptr (global.get $heap))
+        ;; Transcoding grows its buffer as it goes.
+        (memory.copy (local.get $ptr) (local.get $old) (local.get $old-size))
         (global.set $heap
           (i32.and (i32.add (i32.add (local.get $ptr) (local.get $size)) (i32.const 7)) (i32.const -8)))
         (local.get $ptr)))

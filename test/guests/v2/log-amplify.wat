@@ -21,6 +21,7 @@
       (memory (core memory $mem "memory")) (realloc (core func $mem "realloc"))))
   (core module $main-module
     (import "host" "log" (func $log (param i32 i32 i32 i32 i32)))
+    (import "mem" "memory" (memory 2))
     (func (export "run") (param i32 i32) (result i32)
       (local $at i32)
       (memory.fill (i32.const 1024) (i32.const 120) (i32.const 60000))
@@ -37,7 +38,9 @@
         (br $again))
       (unreachable)))
   (core instance $main
-    (instantiate $main-module (with "host" (instance (export "log" (func $log-lowered))))))
+    (instantiate $main-module
+      (with "host" (instance (export "log" (func $log-lowered))))
+      (with "mem" (instance $mem))))
   (func $run (type $run-type)
     (canon lift (core func $main "run")
       (memory (core memory $mem "memory")) (realloc (core func $mem "realloc"))))

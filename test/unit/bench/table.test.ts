@@ -52,6 +52,7 @@ describe("bench/table", () => {
     { us: 43_210, want: "43.2 ms" },
     { us: 432_100, want: "432 ms" },
     { us: 43_000_000, want: "43.0 s" },
+    { us: -7_669, want: "-7.67 ms" },
     { us: NaN, want: "–" },
   ])("writes $us µs as $want", ({ us, want }) => {
     expect(formatUs(us)).toBe(want);

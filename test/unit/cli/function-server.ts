@@ -5,7 +5,7 @@ import {
   type ServiceDefinition,
   type sendUnaryData,
   type ServerUnaryCall,
-  status,
+  type status,
 } from "@grpc/grpc-js";
 
 import {

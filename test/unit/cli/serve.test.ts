@@ -41,7 +41,13 @@ function startable(env: Environment = {}) {
         await held;
         return responseBytes({ meta: { tag: "held" } });
       });
-      return { ...engine, close: () => Promise.resolve(void closed++) };
+      return {
+        ...engine,
+        close() {
+          closed++;
+          return Promise.resolve();
+        },
+      };
     },
     createLogger: () => logger,
     onTermination: (listener) => (terminate = listener),

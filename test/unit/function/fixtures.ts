@@ -53,7 +53,7 @@ export function recordingLogger(): { logger: Logger; lines: LogLine[] } {
   return { logger: at({}), lines };
 }
 
-export const greeter: ModuleFile = {
+const greeter: ModuleFile = {
   digest: `sha256:${"0".repeat(64)}`,
   filePath: "/modules/greeter.wasm",
   sizeBytes: 1,
@@ -79,7 +79,9 @@ export function fakeEngine(
         digest: module.digest,
         description: module.description,
         abi: 1,
-        release: () => void released++,
+        release() {
+          released++;
+        },
       }),
     run(_lease, request, scope) {
       runs.push(request);

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, Server as NetServer } from "node:net";
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
@@ -12,7 +12,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import { service as healthService } from "grpc-health-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { EngineError, type Engine } from "../../../src/engine/index.js";
 import {
@@ -513,6 +513,27 @@ describe("function/server", () => {
       expect(await call(clientOf(server), requestBytes())).toBeInstanceOf(
         Buffer,
       );
+    });
+
+    it("takes every IPv4 address where there is no IPv6", async () => {
+      const withoutIpv6 = Object.assign(new Error("listen EAFNOSUPPORT"), {
+        code: "EAFNOSUPPORT",
+      });
+      vi.spyOn(NetServer.prototype, "listen").mockImplementationOnce(function (
+        this: NetServer,
+      ) {
+        process.nextTick(() => this.emit("error", withoutIpv6));
+        return this;
+      });
+      onTestFinished(() => {
+        vi.restoreAllMocks();
+      });
+
+      const server = await serve(echoEngine(), {
+        address: { host: null, port: 0 },
+      });
+
+      expect(server.address).toMatch(/^0\.0\.0\.0:[1-9]\d*$/);
     });
 
     it("refuses to start where it cannot listen", async () => {

@@ -50,7 +50,7 @@ describe("function/struct", () => {
     const name = fc.string({ maxLength: 6 }).filter((s) => s !== "config");
     const json = fc.dictionary(
       name.filter((s) => s !== "__proto__"),
-      fc.jsonValue({ maxDepth: 4, noUnicodeString: false }),
+      fc.jsonValue({ maxDepth: 4, stringUnit: "grapheme" }),
       { maxKeys: 6 },
     );
     fc.assert(

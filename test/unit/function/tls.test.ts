@@ -111,7 +111,7 @@ describe("function/tls", () => {
       session = socket.getSession() ?? session;
       resumed = socket.isSessionReused();
     });
-    socket.on("data", (data) => (heard += data.toString()));
+    socket.on("data", (data: Buffer) => (heard += data.toString()));
     socket.on("error", () => undefined);
     await once(socket, "close");
     return { heard, session, resumed };
