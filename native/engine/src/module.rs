@@ -43,10 +43,9 @@ impl CompiledModule {
         path: &Path,
         key: &ArtifactKey,
         trust: Trust,
-        kind: ModuleKind,
         digest: &str,
     ) -> Result<Self, LoadError> {
-        let artifact = artifact::open(path, key, trust, kind, digest)?;
+        let (artifact, kind) = artifact::open(path, key, trust, digest)?;
         let pooled = match sandbox.pooled() {
             Some(pooled) => match map(&pooled.engine, &artifact, kind) {
                 Ok(mapped) => Some(mapped.link(pooled)?),
@@ -81,9 +80,11 @@ impl CompiledModule {
     pub(crate) fn on_demand(&self, sandbox: &Sandbox) -> Result<&Linked, String> {
         let linked = self.on_demand.get_or_init(|| {
             let on_demand = sandbox.on_demand();
-            let mapped = map(&on_demand.engine, &self.artifact, self.kind)
-                .map_err(|error| text(&error))?;
-            mapped.link(on_demand).map_err(|error| error.message().to_owned())
+            let mapped =
+                map(&on_demand.engine, &self.artifact, self.kind).map_err(|error| text(&error))?;
+            mapped
+                .link(on_demand)
+                .map_err(|error| error.message().to_owned())
         });
         linked.as_ref().map_err(Clone::clone)
     }
@@ -113,12 +114,16 @@ impl Mapped {
     fn link(&self, allocator: &Allocator) -> Result<Linked, LoadError> {
         let linked = match self {
             Self::Core(module) => allocator.core.instantiate_pre(module).map(Linked::Core),
-            Self::Component(component) => {
-                allocator.component.instantiate_pre(component).map(Linked::Component)
-            }
+            Self::Component(component) => allocator
+                .component
+                .instantiate_pre(component)
+                .map(Linked::Component),
         };
         linked.map_err(|error| {
-            LoadError::Invalid(format!("its imports do not fit this runtime: {}", text(&error)))
+            LoadError::Invalid(format!(
+                "its imports do not fit this runtime: {}",
+                text(&error)
+            ))
         })
     }
 }

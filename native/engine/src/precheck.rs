@@ -57,6 +57,22 @@ impl ModuleKind {
         }
     }
 
+    /// The byte that says it in an artifact.
+    pub(crate) fn tag(self) -> u8 {
+        match self {
+            Self::Core => 1,
+            Self::Component => 2,
+        }
+    }
+
+    pub(crate) fn from_tag(tag: u8) -> Option<Self> {
+        match tag {
+            1 => Some(Self::Core),
+            2 => Some(Self::Component),
+            _ => None,
+        }
+    }
+
     /// The inverse of [`ModuleKind::name`].
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -113,7 +129,10 @@ pub fn precheck(
         if bounds.open.len() == 1 {
             names.collect(&payload)?;
         }
-        match validator.payload(&payload).map_err(|error| malformed(&error))? {
+        match validator
+            .payload(&payload)
+            .map_err(|error| malformed(&error))?
+        {
             ValidPayload::End(types) if bounds.open.is_empty() => {
                 match kind {
                     ModuleKind::Core => check_core(types.as_ref())?,
@@ -196,7 +215,11 @@ impl Bounds {
         match payload {
             Payload::Version { encoding, .. } => {
                 if self.open.len() >= MAX_NESTING {
-                    return Err(too_many("nested components", MAX_NESTING as u64 + 1, MAX_NESTING as u64));
+                    return Err(too_many(
+                        "nested components",
+                        MAX_NESTING as u64 + 1,
+                        MAX_NESTING as u64,
+                    ));
                 }
                 self.open.push(*encoding);
                 self.parts += 1;
@@ -237,9 +260,11 @@ impl Bounds {
             Payload::ExportSection(section) => {
                 at_most("exports", section.count().into(), MAX_EXPORTS)
             }
-            Payload::ElementSection(section) => {
-                at_most("element segments", section.count().into(), MAX_ELEMENT_SEGMENTS)
-            }
+            Payload::ElementSection(section) => at_most(
+                "element segments",
+                section.count().into(),
+                MAX_ELEMENT_SEGMENTS,
+            ),
             Payload::DataSection(section) => {
                 at_most("data segments", section.count().into(), MAX_DATA_SEGMENTS)
             }
@@ -284,9 +309,15 @@ impl Bounds {
 fn check_body(body: &wasmparser::FunctionBody<'_>) -> Result<(), LoadError> {
     let bytes = body.as_bytes().len();
     if bytes > MAX_BODY_BYTES {
-        return Err(too_many("bytes in one function", bytes as u64, MAX_BODY_BYTES as u64));
+        return Err(too_many(
+            "bytes in one function",
+            bytes as u64,
+            MAX_BODY_BYTES as u64,
+        ));
     }
-    let locals = body.get_locals_reader().map_err(|error| malformed(&error))?;
+    let locals = body
+        .get_locals_reader()
+        .map_err(|error| malformed(&error))?;
     let mut total = 0_u64;
     for local in locals {
         let (count, _) = local.map_err(|error| malformed(&error))?;
@@ -304,7 +335,9 @@ fn at_most(what: &str, found: u64, limit: u64) -> Result<(), LoadError> {
 }
 
 fn too_many(what: &str, found: u64, limit: u64) -> LoadError {
-    invalid(format!("too many {what}: got {found}, expected at most {limit}"))
+    invalid(format!(
+        "too many {what}: got {found}, expected at most {limit}"
+    ))
 }
 
 fn check_core(types: TypesRef<'_>) -> Result<(), LoadError> {
@@ -315,10 +348,18 @@ fn check_core(types: TypesRef<'_>) -> Result<(), LoadError> {
         })
         .map(|(module, name, ty)| format!("{module}.{name} ({})", entity_kind(&ty)))
         .collect();
-    refuse_unknown(&unknown, "wasi_snapshot_preview1 functions, wasmfn.log and wasmfn.http")?;
+    refuse_unknown(
+        &unknown,
+        "wasi_snapshot_preview1 functions, wasmfn.log and wasmfn.http",
+    )?;
 
     let exports: Vec<_> = types.core_exports().into_iter().flatten().collect();
-    let find = |name: &str| exports.iter().find(|(found, _)| *found == name).map(|(_, ty)| *ty);
+    let find = |name: &str| {
+        exports
+            .iter()
+            .find(|(found, _)| *found == name)
+            .map(|(_, ty)| *ty)
+    };
     let i32s = [ValType::I32; 2];
     let functions: [(&str, &[ValType], &[ValType], bool); 3] = [
         ("wasmfn_run", &i32s, &[ValType::I64], true),
@@ -346,7 +387,9 @@ fn check_core(types: TypesRef<'_>) -> Result<(), LoadError> {
     }
     match find("memory") {
         Some(EntityType::Memory(_)) => Ok(()),
-        None => Err(invalid("export memory: expected a memory (ABI v1), got no such export".to_owned())),
+        None => Err(invalid(
+            "export memory: expected a memory (ABI v1), got no such export".to_owned(),
+        )),
         Some(other) => Err(invalid(format!(
             "export memory: expected a memory (ABI v1), got a {}",
             entity_kind(&other)
@@ -366,7 +409,10 @@ fn refuse_unknown(unknown: &[String], known: &str) -> Result<(), LoadError> {
 
 /// At most [`MAX_NAMES`] of `names`, sorted and printable.
 fn listed(names: &[String]) -> String {
-    let mut sorted: Vec<_> = names.iter().map(|name| printable(name, MAX_NAME_BYTES)).collect();
+    let mut sorted: Vec<_> = names
+        .iter()
+        .map(|name| printable(name, MAX_NAME_BYTES))
+        .collect();
     sorted.sort();
     let more = sorted.len().saturating_sub(MAX_NAMES);
     sorted.truncate(MAX_NAMES);
@@ -458,23 +504,33 @@ fn check_component(types: TypesRef<'_>, names: &TopLevelNames) -> Result<(), Loa
             }
         }
     };
-    Err(invalid(format!("expected {EXPECTED_RUN} (ABI v2), got {found}")))
+    Err(invalid(format!(
+        "expected {EXPECTED_RUN} (ABI v2), got {found}"
+    )))
 }
 
 fn is_run(function: &ComponentFuncType, types: TypesRef<'_>) -> bool {
     let bytes = |ty: &ComponentValType| match ty {
         ComponentValType::Type(id) => matches!(
             &types[*id],
-            ComponentDefinedType::List { element: ComponentValType::Primitive(PrimitiveValType::U8), .. }
+            ComponentDefinedType::List {
+                element: ComponentValType::Primitive(PrimitiveValType::U8),
+                ..
+            }
         ),
         ComponentValType::Primitive(_) => false,
     };
     let params = matches!(&function.params[..], [(_, ty)] if bytes(ty));
     let result = match &function.result {
         Some(ComponentValType::Type(id)) => match &types[*id] {
-            ComponentDefinedType::Result { ok: Some(ok), err, .. } => {
+            ComponentDefinedType::Result {
+                ok: Some(ok), err, ..
+            } => {
                 bytes(ok)
-                    && matches!(err, Some(ComponentValType::Primitive(PrimitiveValType::String)))
+                    && matches!(
+                        err,
+                        Some(ComponentValType::Primitive(PrimitiveValType::String))
+                    )
             }
             _ => false,
         },

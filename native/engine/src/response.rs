@@ -120,7 +120,9 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), String> {
                 let at = reader.at;
                 let length = reader.length(end)?;
                 if str::from_utf8(reader.take(length, end)?).is_err() {
-                    return Err(not_one(&format!("the text at byte {at} is not valid UTF-8")));
+                    return Err(not_one(&format!(
+                        "the text at byte {at} is not valid UTF-8"
+                    )));
                 }
             }
             (Field::Nested(nested), 2) => {
@@ -178,7 +180,10 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(not_one(&format!("the number before byte {} is too long", self.at)))
+        Err(not_one(&format!(
+            "the number before byte {} is too long",
+            self.at
+        )))
     }
 
     fn length(&mut self, end: usize) -> Result<usize, String> {
@@ -234,6 +239,7 @@ impl<'a> Reader<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 
@@ -282,7 +288,11 @@ mod tests {
         let entry = framed(0x0a, &inner);
         assert_eq!(check(&framed(0x22, &entry)), Ok(()));
 
-        let groups: Vec<u8> = b"\xbb\x3e".repeat(100_000).into_iter().chain(b"\xbc\x3e".repeat(100_000)).collect();
+        let groups: Vec<u8> = b"\xbb\x3e"
+            .repeat(100_000)
+            .into_iter()
+            .chain(b"\xbc\x3e".repeat(100_000))
+            .collect();
         assert_eq!(check(&groups), Ok(()));
     }
 

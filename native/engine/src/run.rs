@@ -119,9 +119,10 @@ impl Run<'_> {
         match self.call(linked).await {
             Ok(answer) => Ok(answer),
             Err(CallError::Failed(failure)) => Err(failure),
-            Err(CallError::PoolFull) => {
-                Err(Failure::new(FailureKind::Internal, "the on-demand engine has no pool"))
-            }
+            Err(CallError::PoolFull) => Err(Failure::new(
+                FailureKind::Internal,
+                "the on-demand engine has no pool",
+            )),
         }
     }
 
@@ -218,7 +219,11 @@ async fn call_core(
             exports.memory.data_size(&*store)
         )));
     }
-    let packed = exports.run.call_async(&mut *store, (ptr, len)).await?.cast_unsigned();
+    let packed = exports
+        .run
+        .call_async(&mut *store, (ptr, len))
+        .await?
+        .cast_unsigned();
     let (at, len) = ((packed >> 32) as usize, (packed & 0xffff_ffff) as usize);
     if len > options.max_response_bytes {
         return Err(too_large(len, options.max_response_bytes));
@@ -264,8 +269,8 @@ async fn call_component(
     options: &RunOptions,
 ) -> Result<Vec<u8>, Called> {
     let instance = pre.instantiate_async(&mut *store).await?;
-    let run = instance
-        .get_typed_func::<(Vec<u8>,), (Result<Vec<u8>, String>,)>(&mut *store, "run")?;
+    let run =
+        instance.get_typed_func::<(Vec<u8>,), (Result<Vec<u8>, String>,)>(&mut *store, "run")?;
     let request = request.to_vec();
     // The whole call is what the deadline wraps: a timer inside the closure could starve.
     let (answer,) = store

@@ -39,7 +39,9 @@ pub fn read_module(path: &Path, digest: &str, size_bytes: u64) -> Result<Vec<u8>
     let capacity = usize::try_from(size_bytes)
         .map_err(|_| SourceError::Io(format!("a file of {size_bytes} bytes is too large")))?;
     let mut bytes = Vec::with_capacity(capacity);
-    file.take(size_bytes).read_to_end(&mut bytes).map_err(read_failed)?;
+    file.take(size_bytes)
+        .read_to_end(&mut bytes)
+        .map_err(read_failed)?;
     let found = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
     if found != digest {
         return Err(SourceError::Changed(format!(

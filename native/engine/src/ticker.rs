@@ -78,7 +78,10 @@ impl Shared {
             if state.closed {
                 return false;
             }
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .wake
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         true
     }

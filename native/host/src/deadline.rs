@@ -9,6 +9,10 @@ use wasmtime::UpdateDeadline;
 
 use crate::cancel::CancelToken;
 
+/// However busy the machine is, no run outlives its budget by more than Crossplane gives a whole
+/// reconcile.
+const MAX_CREDIT: Duration = Duration::from_mins(2);
+
 /// Why the host ended a run that had not ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -83,7 +87,12 @@ impl Credit {
             NOT_WAITING => 0,
             since => self.now().saturating_sub(since),
         };
-        Duration::from_nanos(self.0.ended.load(Ordering::Acquire).saturating_add(going_on))
+        let nanos = self
+            .0
+            .ended
+            .load(Ordering::Acquire)
+            .saturating_add(going_on);
+        Duration::from_nanos(nanos).min(MAX_CREDIT)
     }
 
     /// Awaits `future` and credits the time it took.
@@ -100,7 +109,7 @@ impl Credit {
 pub struct Deadline {
     started: Instant,
     budget: Duration,
-    request_deadline: Option<Instant>,
+    ends_at: Option<Instant>,
     cancel: CancelToken,
     credit: Credit,
 }
@@ -112,7 +121,7 @@ impl Deadline {
         Self {
             started,
             budget,
-            request_deadline,
+            ends_at: request_deadline,
             cancel,
             credit: Credit::waiting_from(started),
         }
@@ -140,7 +149,7 @@ impl Deadline {
         if self.cancel.is_cancelled() {
             return Some(Stop::Cancelled);
         }
-        if self.request_deadline.is_some_and(|at| Instant::now() >= at) {
+        if self.ends_at.is_some_and(|at| Instant::now() >= at) {
             return Some(Stop::RequestDeadline);
         }
         (self.compute() > self.budget).then_some(Stop::ComputeBudget)
@@ -159,7 +168,7 @@ impl Deadline {
             return f64::INFINITY;
         }
         let budget = self.budget.as_secs_f64() - self.compute().as_secs_f64();
-        let Some(at) = self.request_deadline else {
+        let Some(at) = self.ends_at else {
             return budget;
         };
         let now = Instant::now();
@@ -177,8 +186,8 @@ impl Deadline {
             }
             let budget_at = self.started + self.budget + self.credit.total();
             let at = self
-                .request_deadline
-                .map_or(budget_at, |deadline| deadline.min(budget_at));
+                .ends_at
+                .map_or(budget_at, |ends_at| ends_at.min(budget_at));
             // One tick later than the bound, so that `stop` agrees when this wakes up.
             let at = tokio::time::Instant::from_std(at + Duration::from_micros(500));
             tokio::select! {
@@ -235,7 +244,10 @@ mod tests {
         assert!(deadline.remaining_seconds() < 0.0);
 
         deadline.finish();
-        assert!(deadline.remaining_seconds() > 0.0, "a run that is over is not overdue");
+        assert!(
+            deadline.remaining_seconds() > 0.0,
+            "a run that is over is not overdue"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every import a guest may have. All of WASI is linked, because standard libraries import it
 //! unused; with nothing granted, files and sockets answer with their own errors.
 
-use wasmtime::component::{Linker as ComponentLinker};
+use wasmtime::component::Linker as ComponentLinker;
 use wasmtime::{Engine, Linker, Result};
 
 use crate::state::RunState;

@@ -36,7 +36,11 @@ pub(crate) fn log_v1(
         bail!("wasmfn.log: the document at {ptr}+{len} lies outside memory");
     };
     let (message, pairs) = parse(document);
-    let source = if level == 0 { Source::Info } else { Source::Debug };
+    let source = if level == 0 {
+        Source::Info
+    } else {
+        Source::Debug
+    };
     caller.data().output.log(source, &message, pairs);
     Ok(())
 }
@@ -114,15 +118,26 @@ mod tests {
     use super::*;
 
     fn owned(pairs: &[(&str, &str)]) -> Pairs {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     #[test]
     fn reads_both_shapes_of_kv_and_loses_nothing_else() {
         let cases: [(&[u8], &str, Pairs); 6] = [
             (br#"{"msg":"hi"}"#, "hi", owned(&[])),
-            (br#"{"msg":"hi","kv":{"a":"b"}}"#, "hi", owned(&[("a", "b")])),
-            (br#"{"msg":"hi","kv":["a",1,"b"]}"#, "hi", owned(&[("a", "1"), ("b", "null")])),
+            (
+                br#"{"msg":"hi","kv":{"a":"b"}}"#,
+                "hi",
+                owned(&[("a", "b")]),
+            ),
+            (
+                br#"{"msg":"hi","kv":["a",1,"b"]}"#,
+                "hi",
+                owned(&[("a", "1"), ("b", "null")]),
+            ),
             (br#"{"msg":7}"#, r#"{"msg":7}"#, owned(&[])),
             (b"not json", "not json", owned(&[])),
             (b"\xff", "\u{fffd}", owned(&[])),

@@ -130,7 +130,11 @@ impl Captured {
                 .collect(),
         };
         self.bytes += line.message.len();
-        self.bytes += line.pairs.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+        self.bytes += line
+            .pairs
+            .iter()
+            .map(|(k, v)| k.len() + v.len())
+            .sum::<usize>();
         self.lines.push(line);
     }
 }
@@ -235,7 +239,10 @@ mod tests {
         output.write(Source::Stdout, b"o\n\nthree");
 
         let (lines, dropped) = output.take();
-        let texts: Vec<_> = lines.iter().map(|l| (l.source, l.message.as_str())).collect();
+        let texts: Vec<_> = lines
+            .iter()
+            .map(|l| (l.source, l.message.as_str()))
+            .collect();
         assert_eq!(
             texts,
             [

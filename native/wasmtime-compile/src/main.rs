@@ -2,7 +2,8 @@
 //! each compile, with an empty environment: it holds no secret, and a compile bomb costs the
 //! server nothing but the answer.
 //!
-//! Prints one line of JSON: `{"ok":true}`, or `{"ok":false,"code":…,"message":…}`.
+//! Prints one line of JSON: `{"ok":true}`, or `{"ok":false,"code":…,"message":…}` with code
+//! `invalid` (the module), `changed` (its file), `write` (the artifact) or `io` (anything else).
 
 mod limits;
 
@@ -33,8 +34,14 @@ struct Job {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Outcome {
-    Done { ok: bool },
-    Refused { ok: bool, code: &'static str, message: String },
+    Done {
+        ok: bool,
+    },
+    Refused {
+        ok: bool,
+        code: &'static str,
+        message: String,
+    },
 }
 
 struct Refusal {
@@ -45,14 +52,22 @@ struct Refusal {
 fn main() -> ExitCode {
     let outcome = match job().and_then(|job| compile(&job)) {
         Ok(()) => Outcome::Done { ok: true },
-        Err(Refusal { code, message }) => Outcome::Refused { ok: false, code, message },
+        Err(Refusal { code, message }) => Outcome::Refused {
+            ok: false,
+            code,
+            message,
+        },
     };
     let failed = matches!(outcome, Outcome::Refused { .. });
     match serde_json::to_string(&outcome) {
         Ok(line) => println!("{line}"),
         Err(error) => eprintln!("wasmtime-compile: {error}"),
     }
-    if failed { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    if failed {
+        ExitCode::from(2)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 fn job() -> Result<Job, Refusal> {
@@ -100,7 +115,10 @@ fn compile(job: &Job) -> Result<(), Refusal> {
         // Sealing fsyncs it.
         Ok(())
     };
-    write().map_err(|error| io("cannot write the artifact", &error))
+    write().map_err(|error| Refusal {
+        code: "write",
+        message: format!("cannot write the artifact: {error}"),
+    })
 }
 
 fn io(what: &str, error: &dyn std::fmt::Display) -> Refusal {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{
-    ArtifactKey, CancelToken, CompiledModule, Deadline, EngineConfig, ModuleKind, RunOptions, Sandbox,
-    Trust,
+    ArtifactKey, CancelToken, CompiledModule, Deadline, EngineConfig, ModuleKind, RunOptions,
+    Sandbox, Trust,
 };
 use napi::bindgen_prelude::{Object, Uint8Array};
 use napi::{Env, Error};
@@ -50,7 +50,6 @@ pub struct ModuleRef {
 pub struct ArtifactRef {
     pub file_path: String,
     pub digest: String,
-    pub kind: String,
 }
 
 /// `RunSettings` of native.ts.
@@ -128,7 +127,9 @@ impl NativeModule {
     }
 
     fn get(&self) -> napi::Result<&Arc<CompiledModule>> {
-        self.module.as_ref().ok_or_else(|| Error::from_reason("the module was disposed of"))
+        self.module
+            .as_ref()
+            .ok_or_else(|| Error::from_reason("the module was disposed of"))
     }
 }
 
@@ -158,7 +159,11 @@ impl NativeEngine {
         Ok(Self {
             sandbox: Arc::new(sandbox),
             key: ArtifactKey::new(settings.artifact_key.to_vec()),
-            trust: if settings.trust_cache_dir { Trust::Directory } else { Trust::Key },
+            trust: if settings.trust_cache_dir {
+                Trust::Directory
+            } else {
+                Trust::Key
+            },
             runtime: Some(runtime),
             compatibility_hash,
         })
@@ -197,13 +202,18 @@ impl NativeEngine {
         &self,
         env: &'env Env,
         written_path: String,
+        kind: String,
         artifact: ArtifactRef,
     ) -> napi::Result<Object<'env>> {
         let key = self.key.clone();
         promise::settle(env, self.runtime()?, async move {
             blocking(move || {
-                let (path, kind) = located(&artifact)?;
-                let written = PathBuf::from(written_path);
+                let kind = ModuleKind::from_name(&kind)
+                    .ok_or_else(|| EngineError::internal(&format!("unknown kind {kind}")))?;
+                let (written, path) = (
+                    PathBuf::from(written_path),
+                    PathBuf::from(artifact.file_path),
+                );
                 Ok(engine::seal(&written, &path, &key, kind, &artifact.digest)?)
             })
             .await
@@ -216,10 +226,11 @@ impl NativeEngine {
         let (sandbox, key, trust) = (Arc::clone(&self.sandbox), self.key.clone(), self.trust);
         promise::settle(env, self.runtime()?, async move {
             blocking(move || {
-                let (path, kind) = located(&artifact)?;
-                let module =
-                    CompiledModule::load(&sandbox, &path, &key, trust, kind, &artifact.digest)?;
-                Ok(NativeModule { module: Some(Arc::new(module)) })
+                let path = PathBuf::from(artifact.file_path);
+                let module = CompiledModule::load(&sandbox, &path, &key, trust, &artifact.digest)?;
+                Ok(NativeModule {
+                    module: Some(Arc::new(module)),
+                })
             })
             .await
         })
@@ -261,7 +272,9 @@ impl NativeEngine {
     }
 
     fn runtime(&self) -> napi::Result<&Runtime> {
-        self.runtime.as_ref().ok_or_else(|| Error::from_reason("the sandbox is closed"))
+        self.runtime
+            .as_ref()
+            .ok_or_else(|| Error::from_reason("the sandbox is closed"))
     }
 }
 
@@ -270,14 +283,10 @@ async fn blocking<T: Send + 'static>(
 ) -> EngineResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(EngineError::internal(&format!("a file task failed: {error}"))),
+        Err(error) => Err(EngineError::internal(&format!(
+            "a file task failed: {error}"
+        ))),
     }
-}
-
-fn located(artifact: &ArtifactRef) -> EngineResult<(PathBuf, ModuleKind)> {
-    let kind = ModuleKind::from_name(&artifact.kind)
-        .ok_or_else(|| EngineError::internal(&format!("unknown kind {}", artifact.kind)))?;
-    Ok((PathBuf::from(&artifact.file_path), kind))
 }
 
 /// JavaScript counts in doubles; negative and NaN become 0, and no size here exceeds 2^53.

@@ -71,7 +71,11 @@ impl From<Line> for GuestLine {
             }
             .to_owned(),
             message: line.message,
-            pairs: line.pairs.into_iter().map(|(key, value)| vec![key, value]).collect(),
+            pairs: line
+                .pairs
+                .into_iter()
+                .map(|(key, value)| vec![key, value])
+                .collect(),
         }
     }
 }
