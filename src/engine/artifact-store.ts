@@ -54,7 +54,7 @@ export function openArtifactStore(
 ): ArtifactStore {
   let directory = openPrivateDir(cacheDir, compatibilityHash, trustCacheDir);
   let fallback: string | null = null;
-  sweep(directory, clock.nowMs());
+  sweep(directory, clock.nowMs(), logger);
 
   return {
     pathOf: (digest) => join(directory, digest.replace(":", "-")),
@@ -132,12 +132,20 @@ function requirePrivate(path: string, trusted: boolean): void {
   chmodSync(path, PRIVATE_MODE);
 }
 
-function sweep(directory: string, nowMs: number): void {
+/** Best effort: on a disk that cannot be written, leftovers are no reason not to start. */
+function sweep(directory: string, nowMs: number, logger: Logger): void {
   for (const name of readdirSync(directory)) {
     if (!name.startsWith(TEMPORARY_PREFIX)) continue;
     const path = join(directory, name);
-    const stat = lstatSync(path, { throwIfNoEntry: false });
-    if (stat !== undefined && nowMs - stat.mtimeMs > LEFTOVER_AGE_MS)
-      rmSync(path, { force: true });
+    try {
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      if (stat !== undefined && nowMs - stat.mtimeMs > LEFTOVER_AGE_MS)
+        rmSync(path, { force: true });
+    } catch (thrown) {
+      logger.debug(
+        { path, reason: errorText(thrown) },
+        "cannot remove a leftover",
+      );
+    }
   }
 }

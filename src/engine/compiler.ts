@@ -1,9 +1,10 @@
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { cpus } from "node:os";
+import type { Readable } from "node:stream";
 
 import pLimit from "p-limit";
 
-import { errorText } from "../errors.js";
+import { errorText, escaped } from "../errors.js";
 import type { Clock, Digest, Logger, ModuleFile } from "../ports.js";
 import { compilerPath, type ModuleKind } from "./native.js";
 
@@ -22,6 +23,7 @@ const BASE_WALL_MS = 60_000;
 const WALL_MS_PER_MEBIBYTE = 7_000;
 const PROGRESS_EVERY_MS = 5_000;
 const MAX_OUTPUT_BYTES = 64 * 1024;
+const MAX_REASON_CHARS = 1_000;
 
 /** Why a compile gave no artifact. */
 export type CompileFailure =
@@ -30,9 +32,11 @@ export type CompileFailure =
   /** It ran into its CPU, address-space or wall limit, or died of the module. */
   | { readonly kind: "exhausted"; readonly text: string }
   | { readonly kind: "changed"; readonly text: string }
-  /** It could not be started, or could not write. */
+  /** It could not read the module. */
   | { readonly kind: "io"; readonly text: string }
-  /** The compiler was ended by {@link Compiler.close}, or too many wait. */
+  /** The artifact could not be written. */
+  | { readonly kind: "unwritable"; readonly text: string }
+  /** It could not be started, was ended by {@link Compiler.close}, or too many wait. */
   | { readonly kind: "unavailable"; readonly text: string };
 
 /** Compiles modules in child processes, in two lanes by size. */
@@ -157,10 +161,17 @@ async function runCompiler(
     MAX_WALL_MS,
     BASE_WALL_MS + WALL_MS_PER_MEBIBYTE * Math.ceil(job.sizeBytes / MEBIBYTE),
   );
-  const child = spawn(compilerPath, [JSON.stringify(job)], {
-    env: { RAYON_NUM_THREADS: String(Math.max(1, cpus().length)) },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  let child: ChildProcess;
+  let ended: Promise<Ending>;
+  try {
+    child = spawn(compilerPath, [JSON.stringify(job)], {
+      env: { RAYON_NUM_THREADS: String(Math.max(1, cpus().length)) },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    ended = endOf(child);
+  } catch (thrown) {
+    return notStarted(thrown);
+  }
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   const overtime = new AbortController();
@@ -171,15 +182,7 @@ async function runCompiler(
   }, wallMs);
   closing.addEventListener("abort", kill, { once: true });
   try {
-    const { code, signal } = await new Promise<{
-      code: number | null;
-      signal: string | null;
-    }>((resolve, reject) => {
-      child.once("error", reject);
-      child.once("close", (code, signal) => {
-        resolve({ code, signal });
-      });
-    });
+    const { code, signal } = await ended;
     if (closing.aborted)
       return { kind: "unavailable", text: "the runtime is shutting down" };
     if (code === 0) return null;
@@ -191,17 +194,35 @@ async function runCompiler(
     }
     return refusal(stdout()) ?? exhausted(job, signal, stderr());
   } catch (thrown) {
-    return {
-      kind: "io",
-      text: `cannot start the compiler: ${errorText(thrown)}`,
-    };
+    return notStarted(thrown);
   } finally {
     clearTimeout(timer);
     closing.removeEventListener("abort", kill);
   }
 }
 
-/** The line the compiler prints when it ends by itself. */
+interface Ending {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+function endOf(child: ChildProcess): Promise<Ending> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      resolve({ code, signal });
+    });
+  });
+}
+
+function notStarted(thrown: unknown): CompileFailure {
+  return {
+    kind: "unavailable",
+    text: `cannot start the compiler: ${errorText(thrown)}`,
+  };
+}
+
+/** The line the compiler prints when it ends by itself; it may quote the module's names. */
 function refusal(output: string): CompileFailure | null {
   let parsed: unknown;
   try {
@@ -209,15 +230,21 @@ function refusal(output: string): CompileFailure | null {
   } catch {
     return null;
   }
-  const { code, message } = parsed as { code?: unknown; message?: unknown };
+  const { code, message } = (parsed ?? {}) as {
+    code?: unknown;
+    message?: unknown;
+  };
   if (typeof message !== "string") return null;
+  const text = escaped(message, MAX_REASON_CHARS);
   switch (code) {
     case "invalid":
-      return { kind: "refused", text: message };
+      return { kind: "refused", text };
     case "changed":
-      return { kind: "changed", text: message };
+      return { kind: "changed", text };
+    case "write":
+      return { kind: "unwritable", text };
     default:
-      return { kind: "io", text: message };
+      return { kind: "io", text };
   }
 }
 
@@ -229,15 +256,15 @@ function exhausted(
 ): CompileFailure {
   const mebibytes = Math.round(job.addressSpaceBytes / MEBIBYTE);
   const limits = `${String(job.cpuLimitSeconds)} CPU seconds or ${String(mebibytes)} MiB`;
-  const how = signal ?? stderr.split("\n")[0]?.slice(0, 200) ?? "";
+  const how = signal ?? escaped(stderr.split("\n")[0] ?? "", 200);
   return { kind: "exhausted", text: `it needs more than ${limits} (${how})` };
 }
 
-/** Keeps the first {@link MAX_OUTPUT_BYTES} of a stream. */
-function collect(stream: NodeJS.ReadableStream): () => string {
+/** Keeps the first {@link MAX_OUTPUT_BYTES} of a stream; a child that could not start has none. */
+function collect(stream: Readable | null | undefined): () => string {
   let text = "";
-  stream.setEncoding("utf8");
-  stream.on("data", (chunk: string) => {
+  stream?.setEncoding("utf8");
+  stream?.on("data", (chunk: string) => {
     text += chunk.slice(0, MAX_OUTPUT_BYTES - text.length);
   });
   return () => text;

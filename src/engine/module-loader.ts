@@ -70,7 +70,6 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
       const failure =
         failures.get(module.digest) ?? (await waitFor(flight, module, scope));
       if (failure !== null) throw loadError(module, failure);
-      // Whoever was first in the flight may have been the only one to keep it in memory.
       return store.lease(module.digest) ?? (await this.load(module, scope));
     },
   };
@@ -98,13 +97,13 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
 
   /** `null` = the module is in memory now. */
   async function loadOnce(module: ModuleFile): Promise<LoadFailure | null> {
+    const stored = await loadArtifact(module);
+    if (stored !== "stale") return stored;
     const kind = await prechecks(() => precheck(module));
     if (typeof kind !== "string") return kind;
-    const stored = await loadArtifact(module, kind);
-    if (stored !== "stale") return stored;
     const compiled = await compile(module, kind);
     if (compiled !== null) return compiled;
-    const loaded = await loadArtifact(module, kind);
+    const loaded = await loadArtifact(module);
     return loaded === "stale"
       ? failed(
           "load-failed",
@@ -128,15 +127,14 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
 
   async function loadArtifact(
     module: ModuleFile,
-    kind: ModuleKind,
   ): Promise<LoadFailure | "stale" | null> {
     const { digest } = module;
+    const startedMs = clock.monotonicMs();
     let mapped: NativeModule;
     try {
       mapped = await native.load({
         filePath: artifacts.pathOf(digest),
         digest,
-        kind,
       });
     } catch (thrown) {
       const { code, text } = nativeError(thrown);
@@ -145,7 +143,14 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
       logger.debug({ digest, reason: text }, "no usable artifact");
       return "stale";
     }
-    store.add(digest, mapped).release();
+    const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
+    logger.info({ digest, elapsedMs, pooled: mapped.pooled }, "module loaded");
+    const lease = store.add(digest, mapped);
+    // Whoever waits takes a lease in this turn of the loop. Without this one, a store that is full
+    // of leased modules would drop it before, and they would load it again and again.
+    setImmediate(() => {
+      lease.release();
+    });
     return null;
   }
 
@@ -154,8 +159,9 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     kind: ModuleKind,
   ): Promise<LoadFailure | null> {
     const first = await compileInto(module, kind);
-    if (first?.kind !== "io")
+    if (first?.kind !== "unwritable") {
       return first === null ? null : compileError(first);
+    }
     artifacts.fallBack(first.text);
     const second = await compileInto(module, kind);
     return second === null ? null : compileError(second);
@@ -170,14 +176,13 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     try {
       const failure = await compiler.compile(module, kind, temporaryPath);
       if (failure !== null) return failure;
-      await native.seal(temporaryPath, {
+      await native.seal(temporaryPath, kind, {
         filePath: artifacts.pathOf(digest),
         digest,
-        kind,
       });
       return null;
     } catch (thrown) {
-      return { kind: "io", text: nativeError(thrown).text };
+      return { kind: "unwritable", text: nativeError(thrown).text };
     } finally {
       await artifacts.discard(temporaryPath).catch((thrown: unknown) => {
         logger.debug(
@@ -246,6 +251,7 @@ function compileError(failure: CompileFailure): LoadFailure {
     case "changed":
       return failed("module-changed", failure.text);
     case "io":
+    case "unwritable":
     case "unavailable":
       return failed("load-failed", failure.text);
   }

@@ -8,7 +8,7 @@ const SWEEP_EVERY_MS = 60_000;
 export interface ModuleStore {
   /** A lease of a module that is in memory, or `null`. */
   lease(digest: Digest): StoredLease | null;
-  /** Adds a module and leases it. The store disposes of it. */
+  /** Adds a module, unless it is there already, and leases it. The store disposes of it. */
   add(digest: Digest, module: NativeModule): StoredLease;
   /** Modules in memory. */
   readonly size: number;
@@ -45,8 +45,13 @@ export function createModuleStore(
       return entry === undefined ? null : leaseOf(digest, entry);
     },
     add(digest, module) {
+      const known = entries.get(digest);
+      if (known !== undefined) {
+        // Somebody may lease it and run it yet, and it is the same code.
+        module.dispose();
+        return leaseOf(digest, known);
+      }
       const entry: Entry = { module, leases: 0, usedAtMs: 0 };
-      entries.get(digest)?.module.dispose();
       entries.set(digest, entry);
       const lease = leaseOf(digest, entry);
       dropSurplus();
@@ -69,7 +74,8 @@ export function createModuleStore(
         if (!held) return;
         held = false;
         entry.leases -= 1;
-        entry.usedAtMs = clock.monotonicMs();
+        if (entries.get(digest) !== entry) return;
+        touch(digest, entry);
         dropSurplus();
       },
     };

@@ -28,11 +28,10 @@ export interface ModuleRef {
   sizeBytes: number;
 }
 
-/** A compiled artifact and what it was made from. */
+/** A compiled artifact, which knows its kind, and the digest of what it was made from. */
 export interface ArtifactRef {
   filePath: string;
   digest: Digest;
-  kind: ModuleKind;
 }
 
 /** The bounds of one run that are not in its deadline. Sizes in bytes. */
@@ -100,7 +99,11 @@ export interface NativeEngine {
   readonly compatibilityHash: string;
   readonly pooled: boolean;
   precheck(module: ModuleRef): Promise<ModuleKind>;
-  seal(writtenPath: string, artifact: ArtifactRef): Promise<null>;
+  seal(
+    writtenPath: string,
+    kind: ModuleKind,
+    artifact: ArtifactRef,
+  ): Promise<null>;
   load(artifact: ArtifactRef): Promise<NativeModule>;
   run(
     module: NativeModule,

@@ -70,7 +70,8 @@ export function startRun(
   if (scope.signal.aborted) cancel();
 
   const overdue = watchOverdue(deadline);
-  const report = parts.native.run(
+  const report = runNative(
+    parts.native,
     module,
     request.bytes,
     {
@@ -79,12 +80,11 @@ export function startRun(
     },
     deadline,
   );
-  const ended = report.then(
-    (done) => {
+  const ended = report
+    .then((done) => {
       logGuestLines(done.lines, done.droppedLines, request.logger);
-    },
-    () => undefined,
-  );
+    })
+    .catch(() => undefined);
   const fail = (failure: RunFailure) =>
     runError(failure, description, request.limits);
   const response = Promise.race([report, overdue.promise])
@@ -112,6 +112,14 @@ export function startRun(
       scope.signal.removeEventListener("abort", cancel);
     });
   return { response, ended, cancel };
+}
+
+/** A disposed module or a closed engine makes the addon throw: here that is a rejection, too. */
+async function runNative(
+  native: NativeEngine,
+  ...call: Parameters<NativeEngine["run"]>
+): Promise<RunReport> {
+  return await native.run(...call);
 }
 
 function answerOf(

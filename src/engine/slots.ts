@@ -29,7 +29,7 @@ export interface Slots {
   acquire(request: SlotRequest, scope: RequestScope): Promise<() => void>;
   /** Runs that hold a slot. */
   readonly running: number;
-  /** Ends every wait with run-cancelled. */
+  /** Ends every wait, and every later one, with run-cancelled. */
   close(): void;
 }
 
@@ -47,12 +47,14 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
   const stepRuns = new Map<string, number>();
   let running = 0;
   let memoryBytes = 0;
+  let closed = false;
 
   return {
     get running() {
       return running;
     },
     async acquire(request, scope) {
+      if (closed) throw shuttingDown();
       // More than there is would never fit: alone, such a run gets all there is.
       const waiter: Waiter = {
         request: {
@@ -65,14 +67,8 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
       return await waitFor(waiter, scope);
     },
     close() {
-      for (const giveUp of [...waiters]) {
-        giveUp(
-          new EngineError(
-            "run-cancelled",
-            "waiting for a run slot: shutting down",
-          ),
-        );
-      }
+      closed = true;
+      for (const giveUp of [...waiters]) giveUp(shuttingDown());
     },
   };
 
@@ -121,7 +117,7 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
   }
 
   function nextWaiter(): Waiter | null {
-    if (running >= maxRuns) return null;
+    if (closed || running >= maxRuns) return null;
     for (const queue of queues.values()) {
       const waiter = queue.find(({ request }) => !stepIsFull(request));
       if (waiter !== undefined)
@@ -173,6 +169,13 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
       startWaiters();
     });
   }
+}
+
+function shuttingDown(): EngineError {
+  return new EngineError(
+    "run-cancelled",
+    "waiting for a run slot: shutting down",
+  );
 }
 
 type Blocker =

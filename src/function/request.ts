@@ -57,7 +57,8 @@ export function scanRequest(bytes: Uint8Array): ScannedRequest {
 }
 
 /**
- * Decodes the request's Input, all but its `config`, which belongs to the module and is left out.
+ * Decodes the request's Input, all but what is in its `config`, which belongs to the module: that
+ * comes out empty.
  * @throws FunctionError input-missing, input-unreadable, wire-malformed
  */
 export function readInput(request: ScannedRequest): JsonObject {

@@ -11,7 +11,8 @@ export const maxStructDepth = 32;
  *
  * It follows the decoder's rules (the last key wins, repeated messages merge, a value may come
  * before its key) and its objects have no prototype, so `__proto__` is a key like any other: the
- * generated decoder would drop it. The value of `opaqueKey` is not looked at, and left out.
+ * generated decoder would drop it. Of an object or list at `opaqueKey` only its kind is read: it
+ * comes out empty, however deep it is.
  * @throws FunctionError wire-malformed, input-unreadable
  */
 export function decodeStruct(
@@ -53,7 +54,8 @@ function mergeStruct(
     )
       continue;
     const { key, values } = readEntry(bytes, reader.value());
-    if (key !== opaqueKey) target[key] = decodeValue(bytes, values, depth);
+    const content = key === opaqueKey ? "skip" : "decode";
+    target[key] = decodeValue(bytes, values, depth, content);
   }
 }
 
@@ -78,6 +80,7 @@ function decodeValue(
   bytes: Uint8Array,
   ranges: readonly WireRange[],
   depth: number,
+  content: "decode" | "skip" = "decode",
 ): JsonValue {
   if (depth > maxStructDepth) {
     throw unreadable(
@@ -87,7 +90,8 @@ function decodeValue(
   let value: JsonValue = null;
   for (const range of ranges) {
     const reader = new WireReader(bytes, range);
-    while (reader.next()) value = valueAfter(value, bytes, reader, depth);
+    while (reader.next())
+      value = valueAfter(value, bytes, reader, depth, content);
   }
   return value;
 }
@@ -97,6 +101,7 @@ function valueAfter(
   bytes: Uint8Array,
   reader: WireReader,
   depth: number,
+  content: "decode" | "skip",
 ): JsonValue {
   const range = reader.value();
   switch (reader.fieldNumber * 8 + reader.wireType) {
@@ -112,12 +117,12 @@ function valueAfter(
         .some((byte) => (byte & 0x7f) !== 0);
     case structNumber * 8 + wireType.bytes: {
       const target = isObject(value) ? value : emptyObject();
-      mergeStruct(target, bytes, range, depth + 1);
+      if (content === "decode") mergeStruct(target, bytes, range, depth + 1);
       return target;
     }
     case listNumber * 8 + wireType.bytes: {
       const target = Array.isArray(value) ? value : [];
-      mergeList(target, bytes, range, depth + 1);
+      if (content === "decode") mergeList(target, bytes, range, depth + 1);
       return target;
     }
     default:

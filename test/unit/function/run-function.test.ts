@@ -52,7 +52,7 @@ describe("function/run-function", () => {
     });
   });
 
-  it("hands admission the Input without its config, and the ceilings", async () => {
+  it("hands admission the Input without what is in its config, and the ceilings", async () => {
     const seen: unknown[] = [];
     const run = pipelineAround(okEngine(), {
       admit(input, ceilings) {
@@ -64,8 +64,17 @@ describe("function/run-function", () => {
 
     const answer = await run(requestBytes({ input }), openScope());
 
-    expect(seen).toEqual([greeterInput]);
+    expect(seen).toEqual([{ ...greeterInput, config: {} }]);
     expect(answer.kind).toBe("response");
+  });
+
+  it("refuses a config that is no object", async () => {
+    const input = { ...greeterInput, config: "hi" };
+    const run = pipelineAround(okEngine(), { admit: admitInput });
+
+    const answer = decode(await run(requestBytes({ input }), openScope()));
+
+    expect(answer.results[0]?.message).toMatch(/^config: expected .* got /);
   });
 
   it("passes nesting no decoder follows, in config and state", async () => {

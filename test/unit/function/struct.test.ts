@@ -184,8 +184,8 @@ describe("function/struct", () => {
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
-  it("never looks at config, wherever its key stands", () => {
-    const garbage = value(Uint8Array.of(0xff, 0xff));
+  it("never looks into config, wherever its key stands", () => {
+    const garbage = value(bytesField(5, Uint8Array.of(0xff, 0xff)));
 
     const got = decode(
       concat(
@@ -195,7 +195,17 @@ describe("function/struct", () => {
       ),
     );
 
-    expect({ ...got }).toEqual({ a: 1 });
+    expect(JSON.stringify(got)).toBe('{"config":{},"a":1}');
+  });
+
+  it.each([
+    { name: "an object", config: struct(), want: {} },
+    { name: "a list", config: bytesField(6, new Uint8Array()), want: [] },
+    { name: "a number", config: num(1), want: 1 },
+  ])("says that config is $name", ({ config, want }) => {
+    const got = decode(entry(key("config"), value(config)));
+
+    expect(got["config"]).toEqual(want);
   });
 
   it("lets config nest 100,000 levels deep", () => {
@@ -205,7 +215,7 @@ describe("function/struct", () => {
       concat(entry(key("config"), deep), entry(key("a"), value(num(1)))),
     );
 
-    expect({ ...got }).toEqual({ a: 1 });
+    expect(JSON.stringify(got)).toBe('{"config":{},"a":1}');
   });
 
   it("looks inside an object that is called config further down", () => {
