@@ -31,6 +31,9 @@ export const TINY_TIMEOUT = "100ms";
 /** For guests that take milliseconds to start. */
 export const BIG_TIMEOUT = "10s";
 
+/** How long a call may take that waits for a compile: as long as the engine's own load budget. */
+export const FIRST_CALL_MS = 600_000;
+
 /** Config that the example modules answer with a ConfigMap. */
 export const EXAMPLE_CONFIG = { greeting: "hello" };
 

@@ -2,10 +2,12 @@
 // Plain Node without dependencies; `npm run demo` sets the clone up first.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createInterface } from "node:readline";
+import { clearTimeout, setTimeout } from "node:timers";
 
 const root = path.dirname(import.meta.dirname);
 const program = path.join(root, "dist", "main.js");
@@ -22,8 +24,15 @@ const START_TIMEOUT_MS = 30_000;
 const HEARTBEAT_MS = 10_000;
 
 const temporary = await mkdtemp(path.join(tmpdir(), "function-wasm-demo-"));
-/** @type {import("node:child_process").ChildProcess | undefined} */
+/** @type {ReturnType<typeof startServer> | undefined} */
 let server;
+for (const signal of ["SIGINT", "SIGTERM"]) {
+  process.once(signal, () => {
+    server?.kill("SIGKILL");
+    rmSync(temporary, { recursive: true, force: true });
+    process.exit(1);
+  });
+}
 try {
   const example = await buildExample();
   const moduleDir = path.join(temporary, "modules");
@@ -158,7 +167,7 @@ function sayWhatNext({ folder, language }) {
   3. Read docs/module-authors.md and write a module of your own.`);
 }
 
-/** @param {typeof server} child */
+/** @param {ReturnType<typeof startServer> | undefined} child */
 async function stop(child) {
   if (child === undefined || child.exitCode !== null) return;
   const ended = once(child, "close");

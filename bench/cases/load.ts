@@ -4,6 +4,7 @@ import { join } from "node:path";
 
 import {
   BIG_TIMEOUT,
+  FIRST_CALL_MS,
   EXAMPLE_CONFIG,
   requestFile,
   type Bench,
@@ -100,8 +101,8 @@ async function firstAnswerUs(
         roundCalls: 1,
         warmupCalls: 0,
         concurrency: 1,
-        deadlineMs: 300_000,
-        maxDurationMs: 300_000,
+        deadlineMs: FIRST_CALL_MS,
+        maxDurationMs: FIRST_CALL_MS,
       });
       return percentile(allGood(results)[0]?.samplesUs ?? [], 50);
     },

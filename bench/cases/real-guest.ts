@@ -2,6 +2,7 @@ import { join } from "node:path";
 
 import {
   BIG_TIMEOUT,
+  FIRST_CALL_MS,
   EXAMPLE_CONFIG,
   requestFile,
   type Bench,
@@ -95,8 +96,8 @@ async function calls(
     roundCalls: count,
     warmupCalls: 0,
     concurrency: 1,
-    deadlineMs: 300_000,
-    maxDurationMs: 300_000,
+    deadlineMs: FIRST_CALL_MS,
+    maxDurationMs: FIRST_CALL_MS,
   });
   return allGood(results)[0]?.samplesUs ?? [];
 }

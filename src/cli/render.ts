@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 
 import { errorText } from "../errors.js";
 import { parseTimeoutMs } from "../flag-values.js";
@@ -15,7 +15,7 @@ import {
 import { runPipeline } from "./render/pipeline.js";
 
 /** What `render` prints, and its exit code: 0 rendered, 1 the pipeline failed, 2 anything else. */
-export interface RenderOutcome {
+interface RenderOutcome {
   readonly exitCode: 0 | 1 | 2;
   readonly stdout: string;
   /** One line, or empty. */
@@ -23,7 +23,7 @@ export interface RenderOutcome {
 }
 
 /** What `render` was asked to do. */
-export interface RenderRequest {
+interface RenderRequest {
   readonly locations: InputLocations;
   readonly output: OutputOptions;
   readonly timeout: { readonly ms: number; readonly text: string };
@@ -78,11 +78,10 @@ export function addRenderCommand(program: Command, clock: Clock): void {
     .option("-r, --include-function-results", "print what functions say")
     .option("-x, --include-full-xr", "print the whole composite resource")
     .option("-c, --include-context", "print the context")
-    .option(
-      "--timeout <duration>",
-      "how long the whole pipeline may take",
-      timeout,
-      timeout("1m"),
+    .addOption(
+      new Option("--timeout <duration>", "how long the whole pipeline may take")
+        .argParser(timeout)
+        .default(timeout("1m"), "1m"),
     )
     .action(
       async (
@@ -101,7 +100,7 @@ export function addRenderCommand(program: Command, clock: Clock): void {
 }
 
 /** Runs a Composition's pipeline and formats what came of it. Does not throw. */
-export async function render(
+async function render(
   { locations, output, timeout }: RenderRequest,
   clock: Pick<Clock, "nowMs">,
 ): Promise<RenderOutcome> {

@@ -4,6 +4,7 @@ import {
   createLogCollector,
   messages,
   MiB,
+  residentBytes,
   startEngine,
   type TestEngine,
 } from "../support/engine.js";
@@ -93,11 +94,11 @@ describe("security/isolation", () => {
       }
     };
     await runAll(300);
-    const rssBefore = process.memoryUsage.rss();
+    const before = residentBytes();
 
     await runAll(1_500);
 
-    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(32 * MiB);
+    expect(residentBytes() - before).toBeLessThan(32 * MiB);
     for (const lease of leases) lease.release();
   });
 });

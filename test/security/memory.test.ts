@@ -4,6 +4,7 @@ import {
   messages,
   MiB,
   refusal,
+  residentBytes,
   startEngine,
   timed,
   type TestEngine,
@@ -90,9 +91,7 @@ describe("security/memory", () => {
       (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
       (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))`);
 
-    const error = await refusal(
-      engine.call(module, { memoryBytes: 64 * MiB }),
-    );
+    const error = await refusal(engine.call(module, { memoryBytes: 64 * MiB }));
 
     // 100 tables of 800 kB.
     expect(["run-memory", "module-invalid"]).toContain(error.code);
@@ -105,13 +104,11 @@ describe("security/memory", () => {
     });
     const lease = await bounded.load("hostile/memory-bomb");
     await timed(bounded.run(lease, { timeoutMs: 100, memoryBytes: 64 * MiB }));
-    const peak = watchRss();
+    const peak = watchResident();
 
     const runs = await Promise.all(
       Array.from({ length: 8 }, () =>
-        timed(
-          bounded.run(lease, { timeoutMs: 700, memoryBytes: 64 * MiB }),
-        ),
+        timed(bounded.run(lease, { timeoutMs: 700, memoryBytes: 64 * MiB })),
       ),
     );
 
@@ -130,21 +127,21 @@ describe("security/memory", () => {
     const bomb = () =>
       timed(engine.run(lease, { timeoutMs: 150, memoryBytes: 128 * MiB }));
     await bomb();
-    const rssBefore = process.memoryUsage.rss();
+    const before = residentBytes();
 
     for (let round = 0; round < 8; round++) await bomb();
 
-    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(64 * MiB);
+    expect(residentBytes() - before).toBeLessThan(64 * MiB);
     lease.release();
   });
 });
 
 /** Watches how far the process grows from here. */
-function watchRss(): { stop(): number } {
-  const before = process.memoryUsage.rss();
+function watchResident(): { stop(): number } {
+  const before = residentBytes();
   let peak = 0;
   const sample = () => {
-    peak = Math.max(peak, process.memoryUsage.rss() - before);
+    peak = Math.max(peak, residentBytes() - before);
   };
   const timer = setInterval(sample, 5);
   return {

@@ -4,6 +4,7 @@ import {
   messages,
   MiB,
   refusal,
+  residentBytes,
   startEngine,
   type TestEngine,
 } from "../support/engine.js";
@@ -43,7 +44,7 @@ describe("security/responses", () => {
       want: /wasmfn_alloc\(\d+\) returned \d+, expected .*memory/,
     },
   ])("refuses the answer of $guest", async ({ guest, want }) => {
-    const rssBefore = process.memoryUsage.rss();
+    const before = residentBytes();
 
     const error = await refusal(
       engine.call(guest, {
@@ -55,7 +56,7 @@ describe("security/responses", () => {
     expect(["response-invalid", "run-trap"]).toContain(error.code);
     expect(error.message).toMatch(/^module Path module-\d+\.wasm failed: /);
     expect(error.message).toMatch(want);
-    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(300 * MiB);
+    expect(residentBytes() - before).toBeLessThan(300 * MiB);
   });
 
   it("keeps no part of the answers it refused", async () => {
@@ -63,11 +64,11 @@ describe("security/responses", () => {
     const refuseOne = () =>
       refusal(engine.run(lease, { memoryBytes: 256 * MiB }));
     await refuseOne();
-    const rssBefore = process.memoryUsage.rss();
+    const before = residentBytes();
 
     for (let round = 0; round < 10; round++) await refuseOne();
 
-    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(64 * MiB);
+    expect(residentBytes() - before).toBeLessThan(64 * MiB);
     expect(messages(await engine.call("v1/hello"))).toEqual(["hello world"]);
     lease.release();
   });

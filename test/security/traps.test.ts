@@ -5,6 +5,7 @@ import {
   messages,
   MiB,
   refusal,
+  residentBytes,
   startEngine,
   type TestEngine,
 } from "../support/engine.js";
@@ -63,7 +64,9 @@ describe("security/traps", () => {
     );
 
     for (const { message, detail } of errors) {
-      expect(`${message} ${detail ?? ""}`).not.toMatch(/0x[0-9a-f]{9,}|\/home\//);
+      expect(`${message} ${detail ?? ""}`).not.toMatch(
+        /0x[0-9a-f]{9,}|\/home\//,
+      );
     }
   });
 
@@ -72,20 +75,29 @@ describe("security/traps", () => {
     const good = await engine.load("v1/hello");
     const goodComponent = await engine.load("v2/hello");
     const bad = await Promise.all(
-      traps.map(async (row) => ({ ...row, lease: await engine.load(row.guest) })),
+      traps.map(async (row) => ({
+        ...row,
+        lease: await engine.load(row.guest),
+      })),
     );
     await storm(bad, 100);
-    const rssBefore = process.memoryUsage.rss();
+    const before = residentBytes();
 
     for (let round = 0; round < 10; round++) {
       await storm(bad, 1_000);
       expect(messages(await engine.run(good))).toEqual(["hello world"]);
-      expect(messages(await engine.run(goodComponent))).toEqual(["hello world"]);
+      expect(messages(await engine.run(goodComponent))).toEqual([
+        "hello world",
+      ]);
       expectV8Traps();
     }
 
-    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(64 * MiB);
-    for (const { lease } of [...bad, { lease: good }, { lease: goodComponent }]) {
+    expect(residentBytes() - before).toBeLessThan(64 * MiB);
+    for (const { lease } of [
+      ...bad,
+      { lease: good },
+      { lease: goodComponent },
+    ]) {
       lease.release();
     }
   });
@@ -123,9 +135,20 @@ const v8Module = Buffer.from(
   "hex",
 );
 
+/** What Node's typings leave out of the global of that name. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object) => {
+    readonly exports: Readonly<Record<string, (value: number) => number>>;
+  };
+  readonly RuntimeError: new () => Error;
+};
+
 function expectV8Traps(): void {
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(v8Module));
-  const { load, div } = exports as Record<string, (value: number) => number>;
+  const { exports } = new WebAssembly.Instance(
+    new WebAssembly.Module(v8Module),
+  );
+  const { load, div } = exports;
   for (let round = 0; round < 100; round++) {
     expect(() => load?.(0x7fffffff)).toThrow(WebAssembly.RuntimeError);
     expect(() => div?.(0)).toThrow(WebAssembly.RuntimeError);

@@ -157,7 +157,8 @@ export async function startEngine(
         lease.release();
       }
     },
-    compiles: () => lines.filter(({ message }) => message === "compiled").length,
+    compiles: () =>
+      lines.filter(({ message }) => message === "compiled").length,
     async close({ keepFiles } = { keepFiles: false }) {
       await engine.close();
       if (!keepFiles) await rm(dir, { recursive: true, force: true });
@@ -224,6 +225,15 @@ export function messages(response: Uint8Array): string[] {
 /** A response's desired state. */
 export function desired(response: Uint8Array): State | undefined {
   return fromBinary(RunFunctionResponseSchema, response).desired;
+}
+
+/**
+ * Resident bytes of this process beside V8's heap, which comes and goes by tens of MiB: what the
+ * addon and its guests hold.
+ */
+export function residentBytes(): number {
+  const { rss, heapTotal } = process.memoryUsage();
+  return rss - heapTotal;
 }
 
 /** The artifacts below a cache directory. */

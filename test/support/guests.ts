@@ -16,10 +16,7 @@ export function guestNames(): string[] {
   return readdirSync(guestsDir, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".wat"))
     .map((entry) =>
-      join(
-        relative(guestsDir, entry.parentPath),
-        basename(entry.name, ".wat"),
-      ),
+      join(relative(guestsDir, entry.parentPath), basename(entry.name, ".wat")),
     )
     .sort();
 }

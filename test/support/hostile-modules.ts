@@ -17,7 +17,9 @@ export function manyFunctions(count: number): Uint8Array {
 
 /** A function with that many locals. */
 export function manyLocals(count: number): Uint8Array {
-  return assembleCoreModule({ extraFunctions: [{ ...nothing, locals: count }] });
+  return assembleCoreModule({
+    extraFunctions: [{ ...nothing, locals: count }],
+  });
 }
 
 /** A module with that many data segments, all of them empty. */
@@ -84,7 +86,9 @@ export function compileBomb(locals: number, loops: number): Uint8Array {
  * makes it another module.
  */
 export function slowModule(sizeBytes: number, seed = 0): Uint8Array {
-  return assembleCoreModule({ extraFunctions: plainFunctions(sizeBytes, seed) });
+  return assembleCoreModule({
+    extraFunctions: plainFunctions(sizeBytes, seed),
+  });
 }
 
 /** As {@link slowModule}, but without the exports of any ABI. */

@@ -113,7 +113,7 @@ export function concat(
   if (parts.every((part) => typeof part === "number")) {
     return Uint8Array.from(parts);
   }
-  return new Uint8Array(Buffer.concat(parts as readonly Uint8Array[]));
+  return new Uint8Array(Buffer.concat(parts));
 }
 
 const i32 = 0x7f;

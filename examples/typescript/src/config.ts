@@ -14,7 +14,9 @@ export function parseConfig(input: JsonObject | undefined): Config {
   const config = object(input?.["config"], "config");
   const greeting = config["greeting"] ?? "hello";
   const labels: Record<string, string> = {};
-  for (const [name, value] of Object.entries(object(config["labels"], "config.labels"))) {
+  for (const [name, value] of Object.entries(
+    object(config["labels"], "config.labels"),
+  )) {
     labels[name] = string(value, `config.labels.${name}`);
   }
   labels["app.kubernetes.io/managed-by"] = "function-wasm";

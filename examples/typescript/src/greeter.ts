@@ -19,14 +19,19 @@ import { ConfigError, parseConfig } from "./config.js";
 /** How long Crossplane may reuse the answer to an identical request. */
 const TTL_SECONDS = 60n;
 
-export function runFunction(request: RunFunctionRequest, hostLog: typeof log): RunFunctionResponse {
+export function runFunction(
+  request: RunFunctionRequest,
+  hostLog: typeof log,
+): RunFunctionResponse {
   const response = respondTo(request);
   try {
     compose(request, response, hostLog);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message } = error;
-    response.results.push(create(ResultSchema, { severity: Severity.FATAL, message }));
+    response.results.push(
+      create(ResultSchema, { severity: Severity.FATAL, message }),
+    );
   }
   return response;
 }
@@ -49,9 +54,13 @@ function compose(
   hostLog: typeof log,
 ): void {
   const { greeting, labels } = parseConfig(request.input);
-  const name = asObject(request.observed?.composite?.resource?.["metadata"])["name"];
+  const name = asObject(request.observed?.composite?.resource?.["metadata"])[
+    "name"
+  ];
   if (typeof name !== "string" || name === "") {
-    throw new ConfigError("the observed composite resource has no metadata.name");
+    throw new ConfigError(
+      "the observed composite resource has no metadata.name",
+    );
   }
 
   const resources = response.desired!.resources;
@@ -69,14 +78,22 @@ function compose(
   hostLog("info", "greeted", [["composite", name]]);
 }
 
-function labelled(object: JsonObject, labels: Record<string, string>): JsonObject {
+function labelled(
+  object: JsonObject,
+  labels: Record<string, string>,
+): JsonObject {
   const metadata = asObject(object["metadata"]);
   return {
     ...object,
-    metadata: { ...metadata, labels: { ...asObject(metadata["labels"]), ...labels } },
+    metadata: {
+      ...metadata,
+      labels: { ...asObject(metadata["labels"]), ...labels },
+    },
   };
 }
 
 function asObject(value: JsonValue | undefined): JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? value
+    : {};
 }

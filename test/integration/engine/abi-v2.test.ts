@@ -87,7 +87,10 @@ describe("integration/engine/abi-v2", () => {
   });
 
   it.each([
-    { guest: "v2/error-control", want: /error: red\\u\{1b\}\[31m\\u\{a\}forged$/ },
+    {
+      guest: "v2/error-control",
+      want: /error: red\\u\{1b\}\[31m\\u\{a\}forged$/,
+    },
     { guest: "v2/error-10mb", want: /error: x{1000}/ },
   ])("keeps the error of $guest on one short line", async ({ guest, want }) => {
     const error = await refusal(engine.call(guest, { memoryBytes: 64 * MiB }));

@@ -83,33 +83,39 @@ describe("integration/engine/deadline", () => {
     });
   });
 
-  it.each(endless)("ends $guest at its caller's deadline", async ({ guest }) => {
-    await withLease(guest, async (lease) => {
-      const { outcome, ms } = await timed(
-        engine.run(lease, { timeoutMs: 60_000, deadlineMs: 150 }),
-      );
+  it.each(endless)(
+    "ends $guest at its caller's deadline",
+    async ({ guest }) => {
+      await withLease(guest, async (lease) => {
+        const { outcome, ms } = await timed(
+          engine.run(lease, { timeoutMs: 60_000, deadlineMs: 150 }),
+        );
 
-      expect(outcome).toMatchObject({ reason: { code: "run-deadline" } });
-      expect(ms).toBeLessThan(150 + SLACK_MS);
-    });
-  });
+        expect(outcome).toMatchObject({ reason: { code: "run-deadline" } });
+        expect(ms).toBeLessThan(150 + SLACK_MS);
+      });
+    },
+  );
 
-  it.each(endless)("ends $guest when its caller goes away", async ({ guest }) => {
-    await withLease(guest, async (lease) => {
-      const caller = new AbortController();
-      const running = timed(
-        engine.run(lease, { timeoutMs: 60_000, signal: caller.signal }),
-      );
-      await sleep(100);
+  it.each(endless)(
+    "ends $guest when its caller goes away",
+    async ({ guest }) => {
+      await withLease(guest, async (lease) => {
+        const caller = new AbortController();
+        const running = timed(
+          engine.run(lease, { timeoutMs: 60_000, signal: caller.signal }),
+        );
+        await sleep(100);
 
-      const abortedAtMs = clock.monotonicMs();
-      caller.abort();
-      const { outcome } = await running;
+        const abortedAtMs = clock.monotonicMs();
+        caller.abort();
+        const { outcome } = await running;
 
-      expect(outcome).toMatchObject({ reason: { code: "run-cancelled" } });
-      expect(clock.monotonicMs() - abortedAtMs).toBeLessThan(SLACK_MS);
-    });
-  });
+        expect(outcome).toMatchObject({ reason: { code: "run-cancelled" } });
+        expect(clock.monotonicMs() - abortedAtMs).toBeLessThan(SLACK_MS);
+      });
+    },
+  );
 
   it("ends a task that returned and then spins, or takes its answer", async () => {
     await withLease("v2/async-return-then-spin", async (lease) => {

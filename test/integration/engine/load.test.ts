@@ -68,9 +68,7 @@ describe("integration/engine/load", () => {
   it("tells a caller that cannot wait that it is still compiling, and goes on", async () => {
     const module = await engine.write(slowModule(2.5 * MB));
 
-    const { outcome, ms } = await timed(
-      engine.engine.load(module, scope(200)),
-    );
+    const { outcome, ms } = await timed(engine.engine.load(module, scope(200)));
 
     expect(outcome).toMatchObject({ reason: { code: "still-compiling" } });
     expect(String((outcome as PromiseRejectedResult).reason)).toContain(
@@ -147,7 +145,10 @@ describe("integration/engine/load", () => {
 
   it.each([
     { name: "other bytes of that length", change: flipLastByte },
-    { name: "more bytes", change: (bytes: Buffer) => Buffer.concat([bytes, bytes]) },
+    {
+      name: "more bytes",
+      change: (bytes: Buffer) => Buffer.concat([bytes, bytes]),
+    },
     { name: "no bytes", change: () => Buffer.alloc(0) },
   ])("notices $name in the file", async ({ change }) => {
     const module = await engine.write(await guest("v1/hello"));

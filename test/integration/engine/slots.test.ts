@@ -143,7 +143,9 @@ describe("integration/engine/slots", () => {
     const step = { timeoutMs: 600, concurrency: 1, stepKey: "narrow" };
     const holding = timed(engine.run(lease, step));
 
-    const error = await refusal(engine.run(lease, { ...step, deadlineMs: 100 }));
+    const error = await refusal(
+      engine.run(lease, { ...step, deadlineMs: 100 }),
+    );
 
     expect(error.code).toBe("slot-wait");
     expect(error.message).toMatch(
@@ -163,7 +165,9 @@ describe("integration/engine/slots", () => {
     );
 
     expect(error.code).toBe("slot-wait");
-    expect(error.message).toMatch(/^waiting for .*memory.*: deadline exceeded$/);
+    expect(error.message).toMatch(
+      /^waiting for .*memory.*: deadline exceeded$/,
+    );
     await holding;
     const after = await timed(engine.run(lease, { ...large, timeoutMs: 50 }));
     expect(after.outcome).toMatchObject({ reason: { code: "run-timeout" } });

@@ -5,6 +5,7 @@ import {
   messages,
   MiB,
   refusal,
+  residentBytes,
   startEngine,
   timed,
   type TestEngine,
@@ -77,7 +78,7 @@ describe("integration/engine/wasi", () => {
   it.each([{ guest: "wasi/random-huge" }, { guest: "p2/random-huge" }])(
     "spends no time on $guest",
     async ({ guest }) => {
-      const before = process.memoryUsage.rss();
+      const before = residentBytes();
 
       const { outcome, ms } = await timed(
         engine.call(guest, { memoryBytes: 64 * MiB }),
@@ -90,7 +91,7 @@ describe("integration/engine/wasi", () => {
         expect(messages(outcome.value)).not.toEqual(["00000000"]);
       }
       expect(ms).toBeLessThan(2_000);
-      expect(process.memoryUsage.rss() - before).toBeLessThan(150 * MiB);
+      expect(residentBytes() - before).toBeLessThan(150 * MiB);
     },
   );
 
@@ -142,17 +143,17 @@ describe("integration/engine/wasi", () => {
   it.each([{ guest: "p2/pollable-leak" }, { guest: "p2/stdout-leak" }])(
     "ends $guest before it fills the host's memory",
     async ({ guest }) => {
-      const before = process.memoryUsage.rss();
+      const before = residentBytes();
 
       const error = await refusal(engine.call(guest, { timeoutMs: 3_000 }));
 
       expect(["run-trap", "run-timeout"]).toContain(error.code);
-      expect(process.memoryUsage.rss() - before).toBeLessThan(200 * MiB);
+      expect(residentBytes() - before).toBeLessThan(200 * MiB);
     },
   );
 
   it("bounds the header fields a guest may hold", async () => {
-    const before = process.memoryUsage.rss();
+    const before = residentBytes();
 
     const { outcome } = await timed(
       engine.call("p2/http-fields-flood", { timeoutMs: 5_000 }),
@@ -164,7 +165,7 @@ describe("integration/engine/wasi", () => {
       const taken = Number.parseInt(messages(outcome.value)[0] ?? "", 16);
       expect(taken).toBeLessThan(10_000);
     }
-    expect(process.memoryUsage.rss() - before).toBeLessThan(150 * MiB);
+    expect(residentBytes() - before).toBeLessThan(150 * MiB);
   });
 });
 

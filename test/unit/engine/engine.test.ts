@@ -1,0 +1,393 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import {
+  createEngine,
+  type Engine,
+  type EngineOptions,
+} from "../../../src/engine/engine.js";
+import type * as Native from "../../../src/engine/native.js";
+import type {
+  EngineSettings,
+  NativeAddon,
+  NativeDeadline,
+  NativeEngine,
+  RunReport,
+} from "../../../src/engine/native.js";
+import type { RunRequest } from "../../../src/engine/run.js";
+import {
+  clock,
+  createLogCollector,
+  MiB,
+  refusal,
+  scope,
+} from "../../support/engine.js";
+import {
+  deferred,
+  fakeModule,
+  moduleFile,
+  settle,
+  useFakeTime,
+  type Deferred,
+  type FakeModule,
+} from "./fixtures.js";
+
+const loaded = vi.hoisted(() => ({ addon: null as NativeAddon | null }));
+vi.mock("../../../src/engine/native.js", async (original) => ({
+  ...(await original<typeof Native>()),
+  loadAddon: () => loaded.addon,
+}));
+
+let cacheDir: string;
+beforeEach(() => {
+  cacheDir = mkdtempSync(join(tmpdir(), "engine-unit-test-"));
+  useFakeTime();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  rmSync(cacheDir, { recursive: true, force: true });
+});
+
+/** An engine over a double of the addon, whose artifacts are all there and whose runs wait. */
+function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
+  const settings: EngineSettings[] = [];
+  const modules: FakeModule[] = [];
+  const runs: Deferred<RunReport>[] = [];
+  const deadlines: FakeDeadline[] = [];
+  const closeNative = vi.fn<() => void>();
+  let abi = 1;
+
+  class FakeDeadline implements NativeDeadline {
+    readonly cancel = vi.fn<() => void>();
+    leftMs: number;
+    constructor(timeoutMs: number) {
+      this.leftMs = timeoutMs;
+      deadlines.push(this);
+    }
+    remainingMs(): number {
+      return this.leftMs;
+    }
+  }
+  class FakeEngine implements NativeEngine {
+    readonly compatibilityHash = "cafe";
+    readonly pooled = pooled;
+    readonly close = closeNative;
+    constructor(given: EngineSettings) {
+      settings.push(given);
+    }
+    precheck: NativeEngine["precheck"] = () => Promise.resolve("core");
+    seal: NativeEngine["seal"] = () => Promise.resolve(null);
+    load: NativeEngine["load"] = () => {
+      const module = fakeModule(abi);
+      modules.push(module);
+      return Promise.resolve(module);
+    };
+    run: NativeEngine["run"] = (module) => {
+      if ((module as FakeModule).dispose.mock.calls.length > 0)
+        throw new Error("the module was disposed of");
+      const run = deferred<RunReport>();
+      runs.push(run);
+      return run.promise;
+    };
+  }
+  loaded.addon = { NativeEngine: FakeEngine, NativeDeadline: FakeDeadline };
+  const { logger, lines } = createLogCollector();
+  const engine: Engine = createEngine(
+    {
+      cacheDir,
+      artifactKey: null,
+      trustCacheDir: false,
+      engineWorkers: 3,
+      memoryLimitBytes: 512 * MiB,
+      stackLimitBytes: 4096,
+      maxResponseBytes: 16 * MiB,
+      maxConcurrentRuns: 0,
+      maxTotalRunMemoryBytes: 0,
+      maxCachedModules: 0,
+      maxConcurrentCompiles: 1,
+      ...options,
+    },
+    clock,
+    logger,
+  );
+  const request: RunRequest = {
+    bytes: new Uint8Array(),
+    limits: { timeoutMs: 1_000, memoryBytes: MiB, concurrency: null },
+    stepKey: "step",
+    logger,
+  };
+  return {
+    engine,
+    request,
+    lines,
+    settings,
+    modules,
+    runs,
+    deadlines,
+    closeNative,
+    setAbi: (value: number) => {
+      abi = value;
+    },
+  };
+}
+
+const report = (part: Partial<RunReport> = {}): RunReport => ({
+  lines: [],
+  droppedLines: 0,
+  computeMs: 0,
+  peakMemoryBytes: 0,
+  memoryDenials: 0,
+  ...part,
+});
+
+describe("engine/engine start", () => {
+  it("hands the addon what the operator set", () => {
+    const artifactKey = new Uint8Array([1, 2, 3]);
+
+    const { settings, lines } = setUp({
+      artifactKey,
+      trustCacheDir: true,
+      maxConcurrentRuns: 17,
+    });
+
+    expect(settings).toEqual([
+      {
+        engineWorkers: 3,
+        stackLimitBytes: 4096,
+        memoryLimitBytes: 512 * MiB,
+        poolSlots: 17,
+        artifactKey,
+        trustCacheDir: true,
+      },
+    ]);
+    expect(lines).toEqual([]);
+    expect(existsSync(join(cacheDir, "compiled", "cafe"))).toBe(true);
+  });
+
+  it("makes a key of its own for each process, and a pool of 256", () => {
+    const [first] = setUp().settings;
+    const [second] = setUp().settings;
+
+    expect(first?.artifactKey).toHaveLength(32);
+    expect(first?.artifactKey).not.toEqual(second?.artifactKey);
+    expect(first?.poolSlots).toBe(256);
+  });
+
+  it("says when it has no pool", () => {
+    const { lines } = setUp({}, false);
+
+    expect(lines).toEqual([
+      {
+        level: "warn",
+        message: "cannot reserve the memory pool, every run is on-demand",
+        fields: {},
+      },
+    ]);
+  });
+});
+
+describe("engine/engine load", () => {
+  it.each([1, 2] as const)("leases a module of ABI %d", async (abi) => {
+    const { engine, setAbi } = setUp();
+    setAbi(abi);
+
+    const lease = await engine.load(moduleFile(1), scope());
+
+    expect(lease).toMatchObject({
+      digest: moduleFile(1).digest,
+      description: "Path m1.wasm",
+      abi,
+    });
+  });
+
+  it("frees a module that is released and one too many", async () => {
+    const { engine, modules } = setUp({ maxCachedModules: 1 });
+    const held = await engine.load(moduleFile(1), scope());
+    const other = await engine.load(moduleFile(2), scope());
+    await settle();
+
+    other.release();
+    other.release();
+
+    expect(modules[1]?.dispose).toHaveBeenCalledTimes(1);
+    expect(modules[0]?.dispose).not.toHaveBeenCalled();
+    held.release();
+  });
+});
+
+describe("engine/engine run", () => {
+  it("answers with the guest's bytes", async () => {
+    const { engine, request, runs } = setUp();
+    const lease = await engine.load(moduleFile(1), scope());
+
+    const running = engine.run(lease, request, scope());
+    await settle();
+    runs[0]?.resolve(report({ response: Buffer.from("answer") }));
+
+    expect(await running).toEqual(Buffer.from("answer"));
+  });
+
+  it("runs no lease of another engine", async () => {
+    const one = setUp();
+    const other = setUp();
+    const lease = await other.engine.load(moduleFile(1), scope());
+
+    const error = await refusal(one.engine.run(lease, one.request, scope()));
+
+    expect(error.code).toBe("engine-fault");
+    expect(one.runs).toHaveLength(0);
+  });
+
+  it("keeps the slot until the sandbox is done, though the caller has its answer", async () => {
+    const { engine, request, runs, deadlines } = setUp({
+      maxConcurrentRuns: 1,
+    });
+    const lease = await engine.load(moduleFile(1), scope());
+    const first = refusal(engine.run(lease, request, scope()));
+    await settle();
+    const second = engine.run(lease, request, scope());
+    for (const deadline of deadlines) deadline.leftMs = -100;
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect((await first).code).toBe("run-timeout");
+    await settle();
+    expect(runs).toHaveLength(1);
+
+    runs[0]?.resolve(report());
+    await settle();
+    expect(runs).toHaveLength(2);
+    runs[1]?.resolve(report({ response: Buffer.from("second") }));
+
+    expect(await second).toEqual(Buffer.from("second"));
+  });
+
+  it.each([
+    {
+      name: "fails",
+      end: (run: Deferred<RunReport> | undefined) =>
+        run?.resolve(
+          report({ failure: { kind: "trap", detail: "x", backtrace: "" } }),
+        ),
+    },
+    {
+      name: "ends in a fault of the addon",
+      end: (run: Deferred<RunReport> | undefined) =>
+        run?.reject(new Error("[internal] the sandbox panicked")),
+    },
+  ])("gives the slot back when a run $name", async ({ end }) => {
+    const { engine, request, runs } = setUp({ maxConcurrentRuns: 1 });
+    const lease = await engine.load(moduleFile(1), scope());
+    const first = refusal(engine.run(lease, request, scope()));
+    const second = engine.run(lease, request, scope());
+    await settle();
+
+    end(runs[0]);
+    await first;
+    await settle();
+    runs[1]?.resolve(report({ response: Buffer.from("second") }));
+
+    expect(await second).toEqual(Buffer.from("second"));
+  });
+
+  it("gives the slot back when the addon will not even start", async () => {
+    const { engine, request, runs, modules } = setUp({ maxConcurrentRuns: 1 });
+    const disposed = await engine.load(moduleFile(1), scope());
+    modules[0]?.dispose();
+    const good = await engine.load(moduleFile(2), scope());
+
+    const error = await refusal(engine.run(disposed, request, scope()));
+
+    expect(error.code).toBe("engine-fault");
+    const running = engine.run(good, request, scope());
+    await settle();
+    runs[0]?.resolve(report());
+    expect(await running).toHaveLength(0);
+  });
+
+  it("takes turns by digest and bounds a step and the memory of all", async () => {
+    const { engine, request, runs } = setUp({
+      maxTotalRunMemoryBytes: 4 * MiB,
+    });
+    const lease = await engine.load(moduleFile(1), scope());
+    const step = {
+      ...request,
+      limits: { ...request.limits, concurrency: 1 },
+    };
+    const large = {
+      ...request,
+      stepKey: "large",
+      limits: { ...request.limits, memoryBytes: 4 * MiB },
+    };
+    void engine.run(lease, step, scope());
+
+    const waits = [step, large].map((one) =>
+      refusal(engine.run(lease, one, scope(10))),
+    );
+    await vi.advanceTimersByTimeAsync(10);
+
+    const messages = (await Promise.all(waits)).map(({ message }) => message);
+    expect(messages).toEqual([
+      "waiting for the step's own runs (limits.concurrency): deadline exceeded",
+      "waiting for run memory: deadline exceeded",
+    ]);
+    expect(runs).toHaveLength(1);
+  });
+});
+
+describe("engine/engine close", () => {
+  it("cancels what runs, waits for its end, then frees everything", async () => {
+    const { engine, request, runs, deadlines, modules, closeNative } = setUp({
+      maxConcurrentRuns: 1,
+    });
+    const lease = await engine.load(moduleFile(1), scope());
+    const running = refusal(engine.run(lease, request, scope()));
+    const waiting = refusal(engine.run(lease, request, scope()));
+    await settle();
+
+    const closing = engine.close();
+    await settle();
+
+    expect(deadlines.map(({ cancel }) => cancel.mock.calls.length)).toEqual([
+      1,
+    ]);
+    expect((await waiting).message).toBe(
+      "waiting for a run slot: shutting down",
+    );
+    expect(closeNative).not.toHaveBeenCalled();
+    const failure = { kind: "cancelled", detail: "", backtrace: "" } as const;
+    runs[0]?.resolve(report({ failure }));
+    await closing;
+    expect((await running).code).toBe("run-cancelled");
+    expect(modules[0]?.dispose).toHaveBeenCalledTimes(1);
+    expect(closeNative).toHaveBeenCalledTimes(1);
+    expect(runs).toHaveLength(1);
+  });
+
+  it("waits two seconds at most for a run that does not end", async () => {
+    const { engine, request, closeNative } = setUp();
+    const lease = await engine.load(moduleFile(1), scope());
+    void engine.run(lease, request, scope()).catch(() => undefined);
+    await settle();
+
+    const closing = engine.close();
+    await vi.advanceTimersByTimeAsync(1_999);
+    expect(closeNative).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    await closing;
+
+    expect(closeNative).toHaveBeenCalledTimes(1);
+  });
+
+  it("runs nothing afterwards", async () => {
+    const { engine, request, runs } = setUp();
+    const lease = await engine.load(moduleFile(1), scope());
+
+    await engine.close();
+
+    const error = await refusal(engine.run(lease, request, scope()));
+    expect(error.code).toBe("run-cancelled");
+    expect(runs).toHaveLength(0);
+  });
+});
