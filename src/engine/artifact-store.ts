@@ -94,6 +94,8 @@ function openPrivateDir(
   const directory = join(compiled, compatibilityHash);
   try {
     mkdirSync(cacheDir, { recursive: true, mode: PRIVATE_MODE });
+    // Who can write to it could put another `compiled` in place; a key would notice.
+    if (trusted) requirePrivate(cacheDir, trusted);
     for (const path of [compiled, directory]) {
       mkdirSync(path, { recursive: true, mode: PRIVATE_MODE });
       requirePrivate(path, trusted);

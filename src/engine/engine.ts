@@ -6,14 +6,16 @@ import type {
   Logger,
   ModuleFile,
   RequestScope,
+  RunLimits,
 } from "../ports.js";
 import { openArtifactStore } from "./artifact-store.js";
 import { createCompiler } from "./compiler.js";
 import { EngineError } from "./error.js";
 import { createModuleLoader } from "./module-loader.js";
 import { createModuleStore, type StoredLease } from "./module-store.js";
-import { loadAddon } from "./native.js";
-import { startRun, type RunRequest, type StartedRun } from "./run.js";
+import { loadAddon, type NativeModule } from "./native.js";
+import { createNativeRuns } from "./native-runs.js";
+import { run, type RunRequest } from "./run.js";
 import { createSlots } from "./slots.js";
 
 /** Runs at once where the operator set no bound; also the size of the pool. */
@@ -92,14 +94,21 @@ export function createEngine(
   const addon = loadAddon();
   const maxConcurrentRuns =
     options.maxConcurrentRuns || DEFAULT_CONCURRENT_RUNS;
-  const native = new addon.NativeEngine({
-    engineWorkers: options.engineWorkers,
-    stackLimitBytes: options.stackLimitBytes,
-    memoryLimitBytes: options.memoryLimitBytes,
-    poolSlots: maxConcurrentRuns,
-    artifactKey: options.artifactKey ?? randomBytes(ARTIFACT_KEY_BYTES),
-    trustCacheDir: options.trustCacheDir,
+  const runs = createNativeRuns((thrown) => {
+    logger.error({ err: thrown }, "cannot settle a run");
   });
+  const native = new addon.NativeEngine(
+    {
+      engineWorkers: options.engineWorkers,
+      stackLimitBytes: options.stackLimitBytes,
+      memoryLimitBytes: options.memoryLimitBytes,
+      poolSlots: maxConcurrentRuns,
+      artifactKey: options.artifactKey ?? randomBytes(ARTIFACT_KEY_BYTES),
+      trustCacheDir: options.trustCacheDir,
+      maxResponseBytes: options.maxResponseBytes,
+    },
+    runs.done,
+  );
   if (!native.pooled)
     logger.warn({}, "cannot reserve the memory pool, every run is on-demand");
   const artifacts = openArtifactStore(
@@ -126,69 +135,45 @@ export function createEngine(
     },
     clock,
   );
-  const parts = {
-    addon,
-    native,
-    clock,
-    maxResponseBytes: options.maxResponseBytes,
-  };
-  const leases = new WeakMap<ModuleLease, StoredLease>();
-  const running = new Set<StartedRun>();
+  const parts = { native, runs, clock };
 
   return {
     async load(module, scope) {
-      const stored = await loader.load(module, scope);
-      const lease: ModuleLease = {
-        digest: module.digest,
-        description: module.description,
-        abi: stored.module.abi === 1 ? 1 : 2,
-        release: () => {
-          stored.release();
-        },
-      };
-      leases.set(lease, stored);
-      return lease;
+      return new EngineLease(module, await loader.load(module, scope));
     },
 
     async run(lease, request, scope) {
-      const stored = leases.get(lease);
-      if (stored === undefined) {
+      if (!(lease instanceof EngineLease)) {
         throw new EngineError(
           "engine-fault",
           "the module is not a lease of this engine",
         );
       }
+      const limits = boundedBy(options.maxTotalRunMemoryBytes, request.limits);
       const release = await slots.acquire(
         {
           module: lease.digest,
           stepKey: request.stepKey,
-          stepConcurrency: request.limits.concurrency,
-          memoryBytes: request.limits.memoryBytes,
+          stepConcurrency: limits.concurrency,
+          memoryBytes: limits.memoryBytes,
         },
         scope,
       );
-      const run = startRun(
+      return await run(
         parts,
-        stored.module,
+        lease.module,
         lease.description,
-        request,
+        { ...request, limits },
         scope,
+        // The slot stays taken until the sandbox is done, even when the caller has its answer.
+        release,
       );
-      running.add(run);
-      // The slot stays taken until the sandbox is done, even when the caller has its answer.
-      void run.ended.then(() => {
-        running.delete(run);
-        release();
-      });
-      return await run.response;
     },
 
     async close() {
       slots.close();
       compiler.close();
-      for (const run of running) run.cancel();
-      const ended = Promise.all(Array.from(running, (run) => run.ended));
-      await Promise.race([ended, delay(CLOSE_WAIT_MS)]);
+      await runs.cancelAll(native, CLOSE_WAIT_MS);
       store.close();
       native.close();
       artifacts.close();
@@ -196,8 +181,37 @@ export function createEngine(
   };
 }
 
-async function delay(ms: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+/** A lease that knows its compiled module, which is nobody else's business. */
+class EngineLease implements ModuleLease {
+  readonly digest: Digest;
+  readonly description: string;
+  readonly #stored: StoredLease;
+
+  constructor(module: ModuleFile, stored: StoredLease) {
+    this.digest = module.digest;
+    this.description = module.description;
+    this.#stored = stored;
+  }
+
+  get abi(): 1 | 2 {
+    return this.#stored.module.abi === 1 ? 1 : 2;
+  }
+
+  get module(): NativeModule {
+    return this.#stored.module;
+  }
+
+  release(): void {
+    this.#stored.release();
+  }
+}
+
+/** No run alone may hold more than all runs together. */
+function boundedBy(
+  maxTotalRunMemoryBytes: number,
+  limits: RunLimits,
+): RunLimits {
+  if (maxTotalRunMemoryBytes === 0) return limits;
+  const memoryBytes = Math.min(limits.memoryBytes, maxTotalRunMemoryBytes);
+  return { ...limits, memoryBytes };
 }

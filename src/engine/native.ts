@@ -19,6 +19,7 @@ export interface EngineSettings {
   poolSlots: number;
   artifactKey: Uint8Array;
   trustCacheDir: boolean;
+  maxResponseBytes: number;
 }
 
 /** A module file whose digest is known. */
@@ -32,12 +33,6 @@ export interface ModuleRef {
 export interface ArtifactRef {
   filePath: string;
   digest: Digest;
-}
-
-/** The bounds of one run that are not in its deadline. Sizes in bytes. */
-export interface RunSettings {
-  memoryLimitBytes: number;
-  maxResponseBytes: number;
 }
 
 /** How a run failed; `FailureKind` in `native/engine/src/failure.rs`. */
@@ -67,9 +62,8 @@ export interface GuestLine {
   pairs: [string, string][];
 }
 
-/** What came of a run; either `response` or `failure` is there. */
+/** What there is to say of a run besides its response. */
 export interface RunReport {
-  response?: Buffer;
   failure?: RunFailure;
   lines: GuestLine[];
   droppedLines: number;
@@ -78,12 +72,15 @@ export interface RunReport {
   memoryDenials: number;
 }
 
-/** The bounds of one run, in the hands of its caller. */
-export interface NativeDeadline {
-  cancel(): void;
-  /** Milliseconds the run may still go on; negative once overdue, infinite once it has ended. */
-  remainingMs(): number;
-}
+/**
+ * Called once for every run, with its number. `response` is null when it failed; `report` is null
+ * when it only answered. Must not throw: that would end the process.
+ */
+export type RunDone = (
+  id: number,
+  response: Buffer | null,
+  report: RunReport | null,
+) => void;
 
 /** A compiled module in memory. */
 export interface NativeModule {
@@ -105,23 +102,28 @@ export interface NativeEngine {
     artifact: ArtifactRef,
   ): Promise<null>;
   load(artifact: ArtifactRef): Promise<NativeModule>;
+  /**
+   * Starts a run under a number that no other run under way has. `deadlineInMs` may be infinite.
+   * Throws when the module was disposed of or the engine is closed.
+   */
   run(
+    id: number,
     module: NativeModule,
     request: Uint8Array,
-    settings: RunSettings,
-    deadline: NativeDeadline,
-  ): Promise<RunReport>;
+    timeoutMs: number,
+    deadlineInMs: number,
+    memoryLimitBytes: number,
+  ): void;
+  /** Ends a run at its next epoch; nothing happens when it has ended. */
+  cancel(id: number): void;
+  /** Milliseconds a run may still go on; negative once overdue, infinite once it has ended. */
+  remainingMs(id: number): number;
   close(): void;
 }
 
 /** What the addon exports. */
 export interface NativeAddon {
-  NativeEngine: new (settings: EngineSettings) => NativeEngine;
-  /** `null` = the caller has no deadline. */
-  NativeDeadline: new (
-    timeoutMs: number,
-    deadlineInMs: number | null,
-  ) => NativeDeadline;
+  NativeEngine: new (settings: EngineSettings, done: RunDone) => NativeEngine;
 }
 
 /** What a rejected promise of the addon means. */

@@ -3,13 +3,11 @@ import { EngineError, type EngineErrorCode } from "./error.js";
 import { logGuestLines } from "./guest-log.js";
 import {
   nativeError,
-  type NativeAddon,
-  type NativeDeadline,
   type NativeEngine,
   type NativeModule,
   type RunFailure,
-  type RunReport,
 } from "./native.js";
+import type { NativeRuns, RunBounds, RunEnded } from "./native-runs.js";
 import { startTimer } from "./scope.js";
 
 /**
@@ -29,127 +27,93 @@ export interface RunRequest {
   readonly logger: Logger;
 }
 
-/** What {@link startRun} works with. */
+/** What {@link run} works with. */
 export interface RunParts {
-  readonly addon: NativeAddon;
   readonly native: NativeEngine;
+  readonly runs: NativeRuns;
   readonly clock: Clock;
-  readonly maxResponseBytes: number;
 }
 
-/** A run under way. */
-export interface StartedRun {
-  /**
-   * The guest's RunFunctionResponse bytes.
-   * @throws EngineError run-*, response-invalid, engine-fault
-   */
-  readonly response: Promise<Uint8Array>;
-  /** Resolves, never rejects, once the sandbox is done with it; may be after `response`. */
-  readonly ended: Promise<void>;
-  /** Ends it at its next epoch. */
-  cancel(): void;
-}
-
-/** Starts a run that has its slot. */
-export function startRun(
+/**
+ * Runs a module that has its slot and returns its RunFunctionResponse bytes. `onEnded` is called
+ * once, when the sandbox is done with it: that may be after the caller has its answer.
+ * @throws EngineError run-*, response-invalid, engine-fault
+ */
+export function run(
   parts: RunParts,
   module: NativeModule,
   description: string,
   request: RunRequest,
   scope: RequestScope,
-): StartedRun {
-  const deadlineInMs = scope.deadlineAtMs - parts.clock.monotonicMs();
-  const deadline = new parts.addon.NativeDeadline(
-    request.limits.timeoutMs,
-    Number.isFinite(deadlineInMs) ? Math.max(0, deadlineInMs) : null,
-  );
-  const cancel = () => {
-    deadline.cancel();
+  onEnded: () => void,
+): Promise<Uint8Array> {
+  const { native, runs, clock } = parts;
+  const { limits, logger } = request;
+  const bounds: RunBounds = {
+    timeoutMs: limits.timeoutMs,
+    deadlineInMs: Math.max(0, scope.deadlineAtMs - clock.monotonicMs()),
+    memoryLimitBytes: limits.memoryBytes,
   };
-  scope.signal.addEventListener("abort", cancel, { once: true });
-  if (scope.signal.aborted) cancel();
-
-  const overdue = watchOverdue(deadline);
-  const report = runNative(
-    parts.native,
-    module,
-    request.bytes,
-    {
-      memoryLimitBytes: request.limits.memoryBytes,
-      maxResponseBytes: parts.maxResponseBytes,
-    },
-    deadline,
-  );
-  const ended = report
-    .then((done) => {
-      logGuestLines(done.lines, done.droppedLines, request.logger);
-    })
-    .catch(() => undefined);
-  const fail = (failure: RunFailure) =>
-    runError(failure, description, request.limits);
-  const response = Promise.race([report, overdue.promise])
-    .catch((thrown: unknown): RunFailure => {
-      return {
-        kind: "internal",
-        detail: nativeError(thrown).text,
-        backtrace: "",
-      };
-    })
-    .then((first): Uint8Array => {
-      if (first === "overdue") {
-        throw fail({
-          kind:
-            deadlineInMs <= request.limits.timeoutMs ? "deadline" : "timeout",
-          detail: "one instruction holds the sandbox",
-          backtrace: "",
-        });
-      }
-      if ("kind" in first) throw fail(first);
-      return answerOf(first, fail);
-    })
-    .finally(() => {
-      overdue.stop();
-      scope.signal.removeEventListener("abort", cancel);
-    });
-  return { response, ended, cancel };
-}
-
-/** A disposed module or a closed engine makes the addon throw: here that is a rejection, too. */
-async function runNative(
-  native: NativeEngine,
-  ...call: Parameters<NativeEngine["run"]>
-): Promise<RunReport> {
-  return await native.run(...call);
-}
-
-function answerOf(
-  report: RunReport,
-  fail: (failure: RunFailure) => EngineError,
-): Uint8Array {
-  if (report.failure !== undefined) throw fail(report.failure);
-  return report.response ?? new Uint8Array(0);
-}
-
-/** Resolves to "overdue" once the run is well past its bounds, credited waits considered. */
-function watchOverdue(deadline: NativeDeadline): {
-  readonly promise: Promise<"overdue">;
-  readonly stop: () => void;
-} {
-  let stopTimer = (): void => undefined;
-  const promise = new Promise<"overdue">((resolve) => {
-    const check = () => {
-      const leftMs = deadline.remainingMs() + OVERDUE_MS;
-      if (leftMs <= 0) resolve("overdue");
-      else stopTimer = startTimer(leftMs + 1, check);
+  return new Promise((resolve, reject) => {
+    let stopTimer = (): void => undefined;
+    let stopListening = (): void => undefined;
+    const fail = (failure: RunFailure) => {
+      reject(runError(failure, description, limits));
     };
-    check();
-  });
-  return {
-    promise,
-    stop: () => {
+    const ended: RunEnded = (response, report) => {
       stopTimer();
-    },
-  };
+      stopListening();
+      try {
+        if (report !== null) {
+          logGuestLines(report.lines, report.droppedLines, logger);
+        }
+      } finally {
+        onEnded();
+        if (report?.failure === undefined) resolve(response ?? EMPTY);
+        else fail(report.failure);
+      }
+    };
+
+    let id: number;
+    try {
+      id = runs.start(native, module, request.bytes, bounds, ended);
+    } catch (thrown) {
+      // The module was disposed of, or the sandbox is closed.
+      onEnded();
+      fail(failureOf("internal", nativeError(thrown).text));
+      return;
+    }
+    const cancel = () => {
+      native.cancel(id);
+    };
+    stopListening = scope.onCancel(cancel);
+    if (scope.cancelled) cancel();
+
+    const checkOverdue = () => {
+      const overdueInMs = native.remainingMs(id) + OVERDUE_MS;
+      if (overdueInMs > 0) {
+        stopTimer = startTimer(Math.ceil(overdueInMs), checkOverdue);
+        return;
+      }
+      stopListening();
+      fail(
+        failureOf(
+          bounds.deadlineInMs <= bounds.timeoutMs ? "deadline" : "timeout",
+          "one instruction holds the sandbox",
+        ),
+      );
+    };
+    const firstCheckInMs =
+      Math.min(bounds.timeoutMs, bounds.deadlineInMs) + OVERDUE_MS;
+    stopTimer = startTimer(Math.ceil(firstCheckInMs), checkOverdue);
+  });
+}
+
+/** A guest may answer nothing. */
+const EMPTY = new Uint8Array(0);
+
+function failureOf(kind: RunFailure["kind"], detail: string): RunFailure {
+  return { kind, detail, backtrace: "" };
 }
 
 const CODES = {

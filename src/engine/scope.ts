@@ -23,20 +23,19 @@ export function whenOver(
   over: (why: "deadline" | "cancelled") => void,
 ): () => void {
   const stopTimer = startTimer(
-    scope.signal.aborted ? 0 : scope.deadlineAtMs - clock.monotonicMs(),
+    scope.cancelled ? 0 : scope.deadlineAtMs - clock.monotonicMs(),
     () => {
-      end(scope.signal.aborted ? "cancelled" : "deadline");
+      end(scope.cancelled ? "cancelled" : "deadline");
     },
   );
-  const onAbort = () => {
+  const stopListening = scope.onCancel(() => {
     end("cancelled");
-  };
-  scope.signal.addEventListener("abort", onAbort, { once: true });
+  });
   return stop;
 
   function stop(): void {
     stopTimer();
-    scope.signal.removeEventListener("abort", onAbort);
+    stopListening();
   }
 
   function end(why: "deadline" | "cancelled"): void {

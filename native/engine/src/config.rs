@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Result,
-    Strategy, WasmBacktraceDetails,
+    Strategy, WasmBacktraceDetails, WasmFeatures,
 };
 
 const KIB: usize = 1 << 10;
@@ -56,6 +56,7 @@ pub fn compiler_config(stack_limit_bytes: usize) -> Config {
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
         .wasm_tail_call(false)
+        .wasm_features(WasmFeatures::FUNCTION_REFERENCES, false)
         // wasmtime's adapters between the parts of a component need it; the pre-check refuses it
         // in guests.
         .wasm_multi_memory(true)

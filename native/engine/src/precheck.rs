@@ -487,6 +487,17 @@ fn check_component(types: TypesRef<'_>, names: &TopLevelNames) -> Result<(), Loa
         "log of the world wasmfn:function/function and the interfaces of WASI 0.2 and 0.3",
     )?;
 
+    if let Some(item) = types.component_item_for_import("log") {
+        let known = match item.ty {
+            ComponentEntityType::Func(id) => is_log(&types[id], types),
+            _ => false,
+        };
+        if !known {
+            return Err(invalid(format!(
+                "import log: expected {EXPECTED_LOG}, got another type"
+            )));
+        }
+    }
     let found = match types.component_item_for_export("run").map(|item| item.ty) {
         Some(ComponentEntityType::Func(id)) => {
             let function = &types[id];
@@ -507,6 +518,30 @@ fn check_component(types: TypesRef<'_>, names: &TopLevelNames) -> Result<(), Loa
     Err(invalid(format!(
         "expected {EXPECTED_RUN} (ABI v2), got {found}"
     )))
+}
+
+const EXPECTED_LOG: &str = "log: func(level: log-level, msg: string, kv: list<tuple<string, string>>) of the world wasmfn:function/function";
+
+/// By kinds only: earlier drafts of the world had fewer levels.
+fn is_log(function: &ComponentFuncType, types: TypesRef<'_>) -> bool {
+    let string =
+        |ty: &ComponentValType| matches!(ty, ComponentValType::Primitive(PrimitiveValType::String));
+    let defined = |ty: &ComponentValType| match ty {
+        ComponentValType::Type(id) => Some(&types[*id]),
+        ComponentValType::Primitive(_) => None,
+    };
+    let [(_, level), (_, message), (_, pairs)] = &function.params[..] else {
+        return false;
+    };
+    let pairs = match defined(pairs) {
+        Some(ComponentDefinedType::List { element, .. }) => matches!(
+            defined(element),
+            Some(ComponentDefinedType::Tuple(pair)) if pair.types.len() == 2 && pair.types.iter().all(string)
+        ),
+        _ => false,
+    };
+    let level = matches!(defined(level), Some(ComponentDefinedType::Enum(_)));
+    level && string(message) && pairs && function.result.is_none() && !function.async_
 }
 
 fn is_run(function: &ComponentFuncType, types: TypesRef<'_>) -> bool {

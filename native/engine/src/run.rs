@@ -74,14 +74,12 @@ impl Sandbox {
         .catch_unwind()
         .await
         .unwrap_or_else(|panic| Err(Failure::new(FailureKind::Internal, &panic_text(&*panic))));
-        let compute = deadline.compute();
-        deadline.finish();
         let (lines, dropped_lines) = output.take();
         Report {
             answer,
             lines,
             dropped_lines,
-            compute,
+            compute: deadline.compute(),
             peak_memory_bytes: run.peak_memory_bytes,
             memory_denials: run.memory_denials,
         }

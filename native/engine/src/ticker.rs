@@ -1,4 +1,4 @@
-//! The clock of the epochs: 1 ms ticks while something runs, parked otherwise.
+//! The clock of the epochs: 1 ms ticks while something runs and a little longer, parked otherwise.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -7,6 +7,8 @@ use std::time::Duration;
 use wasmtime::Engine;
 
 const TICK: Duration = Duration::from_millis(1);
+/// Ticks without a run before the thread parks: waking it costs a run as much as a tiny guest does.
+const LINGER_TICKS: u32 = 100;
 
 /// Ticks the epochs of some engines as long as an [`ActiveRun`] lives. Dropped = the thread ends.
 pub(crate) struct Ticker(Arc<Shared>);
@@ -18,6 +20,8 @@ struct Shared {
 
 struct State {
     active: usize,
+    idle_ticks: u32,
+    parked: bool,
     closed: bool,
 }
 
@@ -26,6 +30,8 @@ impl Ticker {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 active: 0,
+                idle_ticks: 0,
+                parked: false,
                 closed: false,
             }),
             wake: Condvar::new(),
@@ -52,7 +58,7 @@ impl Ticker {
     pub(crate) fn activate(&self) -> ActiveRun {
         let mut state = self.0.lock();
         state.active += 1;
-        if state.active == 1 {
+        if state.parked {
             self.0.wake.notify_one();
         }
         ActiveRun(Arc::clone(&self.0))
@@ -71,9 +77,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Parks while nothing runs; `false` once the ticker is closed and nothing runs any more.
+    /// Parks when nothing has run for a while; `false` once the ticker is closed and nothing runs
+    /// any more.
     fn wait_for_work(&self) -> bool {
         let mut state = self.lock();
+        if state.active > 0 {
+            state.idle_ticks = 0;
+            return true;
+        }
+        state.idle_ticks += 1;
+        if state.idle_ticks < LINGER_TICKS && !state.closed {
+            return true;
+        }
+        state.parked = true;
         while state.active == 0 {
             if state.closed {
                 return false;
@@ -83,6 +99,8 @@ impl Shared {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+        state.parked = false;
+        state.idle_ticks = 0;
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use wasmtime::UpdateDeadline;
@@ -48,8 +48,6 @@ struct Waits {
     ended: AtomicU64,
     /// When the wait that is going on began, in nanoseconds since `epoch`; [`NOT_WAITING`] = none.
     since: AtomicU64,
-    /// The run is over, however long its report takes to be read.
-    finished: AtomicBool,
 }
 
 const NOT_WAITING: u64 = u64::MAX;
@@ -61,7 +59,6 @@ impl Credit {
             epoch,
             ended: AtomicU64::new(0),
             since: AtomicU64::new(0),
-            finished: AtomicBool::new(false),
         }))
     }
 
@@ -155,18 +152,10 @@ impl Deadline {
         (self.compute() > self.budget).then_some(Stop::ComputeBudget)
     }
 
-    /// The run is over: from now on it is not overdue.
-    pub fn finish(&self) {
-        self.credit.0.finished.store(true, Ordering::Release);
-    }
-
     /// How long the run may still go on, by compute budget and request deadline; negative once it
-    /// is overdue, infinite once it is over.
+    /// is overdue.
     #[must_use]
     pub fn remaining_seconds(&self) -> f64 {
-        if self.credit.0.finished.load(Ordering::Acquire) {
-            return f64::INFINITY;
-        }
         let budget = self.budget.as_secs_f64() - self.compute().as_secs_f64();
         let Some(at) = self.ends_at else {
             return budget;
@@ -242,12 +231,6 @@ mod tests {
         sleep(40 * MS);
         assert_eq!(deadline.stop(), Some(Stop::ComputeBudget));
         assert!(deadline.remaining_seconds() < 0.0);
-
-        deadline.finish();
-        assert!(
-            deadline.remaining_seconds() > 0.0,
-            "a run that is over is not overdue"
-        );
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! HTTP from a guest. Nothing is granted yet, so every request gets an in-band refusal; the
-//! sentence is the same in all three ABIs.
+//! HTTP from a guest. Nothing is granted yet, so every request gets an in-band refusal.
 
 use wasmtime::{Caller, Extern, Result, bail};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
@@ -23,7 +22,7 @@ impl WasiHttpHooks for RefusedEgress {
         _options: Option<RequestOptions>,
         _fut: Io,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        Box::new(async { Err(Error::InternalError(Some(REFUSAL.to_owned()))) })
+        Box::new(async { Err(Error::HttpRequestDenied) })
     }
 }
 
@@ -32,15 +31,20 @@ impl WasiHttpHooks for RefusedEgress {
 ///
 /// # Errors
 ///
-/// Traps the run when the request lies outside memory, or when `wasmfn_alloc` traps or returns a
-/// place outside memory.
+/// Traps the run when the request lies outside memory, when `wasmfn_alloc` traps or returns a place
+/// outside memory, or when it calls this function itself: each level would take a stack of its own.
 pub(crate) async fn http_v1(mut caller: Caller<'_, RunState>, ptr: i32, len: i32) -> Result<i64> {
+    if std::mem::replace(&mut caller.data_mut().writing_reply, true) {
+        bail!("wasmfn.http: called from wasmfn_alloc while a reply is being written");
+    }
     read_request(&mut caller, ptr.cast_unsigned(), len.cast_unsigned())?;
     let credit = caller.data().deadline.credit();
     let reply = credit
         .host_wait(async { serde_json::json!({ "status": 0, "error": REFUSAL }).to_string() })
         .await;
-    write_reply(&mut caller, reply.as_bytes()).await
+    let place = write_reply(&mut caller, reply.as_bytes()).await?;
+    caller.data_mut().writing_reply = false;
+    Ok(place)
 }
 
 fn read_request(caller: &mut Caller<'_, RunState>, ptr: u32, len: u32) -> Result<Vec<u8>> {

@@ -30,6 +30,8 @@ pub struct RunState {
     wasi: WasiP1Ctx,
     http: WasiHttpCtx,
     egress: RefusedEgress,
+    /// `wasmfn.http` has re-entered the guest.
+    pub(crate) writing_reply: bool,
     pub budget: MemoryBudget,
     pub deadline: Deadline,
     pub output: Output,
@@ -58,6 +60,7 @@ impl RunState {
             wasi,
             http,
             egress: RefusedEgress,
+            writing_reply: false,
             budget: MemoryBudget::new(config.memory_limit_bytes),
             deadline: config.deadline,
             output: config.output,

@@ -4,6 +4,7 @@
 //! Every synchronous export catches panics: without that, one aborts the process.
 
 mod error;
+mod live;
 mod promise;
 mod report;
 
@@ -15,13 +16,15 @@ use engine::{
     ArtifactKey, CancelToken, CompiledModule, Deadline, EngineConfig, ModuleKind, RunOptions,
     Sandbox, Trust,
 };
-use napi::bindgen_prelude::{Object, Uint8Array};
-use napi::{Env, Error};
+use napi::bindgen_prelude::{FnArgs, Function, Object, Uint8Array};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Error, Status};
 use napi_derive::napi;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{EngineError, EngineResult};
-use crate::report::RunReport;
+use crate::live::LiveRuns;
+use crate::report::{Completion, Response, RunReport};
 
 /// Threads for file work: hashing, verifying, mapping.
 const BLOCKING_THREADS: usize = 4;
@@ -35,6 +38,7 @@ pub struct EngineSettings {
     pub pool_slots: u32,
     pub artifact_key: Uint8Array,
     pub trust_cache_dir: bool,
+    pub max_response_bytes: f64,
 }
 
 /// `ModuleRef` of native.ts.
@@ -52,60 +56,34 @@ pub struct ArtifactRef {
     pub digest: String,
 }
 
-/// `RunSettings` of native.ts.
-#[napi(object)]
-pub struct RunSettings {
-    pub memory_limit_bytes: f64,
-    pub max_response_bytes: f64,
-}
+type DoneArguments = FnArgs<(u32, Response, Option<RunReport>)>;
+/// One callback for all runs: a promise for each would cost more than a tiny guest. Weak, so that
+/// it does not keep the process alive.
+type Done = ThreadsafeFunction<Completion, (), DoneArguments, Status, false, true>;
 
 /// The engine and the threads it runs on.
 #[napi]
 pub struct NativeEngine {
-    sandbox: Arc<Sandbox>,
+    /// `None` once closed.
+    open: Option<Open>,
     key: ArtifactKey,
     trust: Trust,
-    runtime: Option<Runtime>,
+    max_response_bytes: usize,
     compatibility_hash: String,
+    pooled: bool,
+}
+
+struct Open {
+    sandbox: Arc<Sandbox>,
+    runtime: Runtime,
+    live: LiveRuns,
+    done: Arc<Done>,
 }
 
 /// A compiled module; freed when JavaScript disposes of it and the last run has ended.
 #[napi]
 pub struct NativeModule {
     module: Option<Arc<CompiledModule>>,
-}
-
-/// The bounds of one run, in the hands of its caller.
-#[napi]
-pub struct NativeDeadline {
-    cancel: CancelToken,
-    deadline: Deadline,
-}
-
-#[napi]
-impl NativeDeadline {
-    #[napi(constructor, catch_unwind)]
-    #[must_use]
-    pub fn new(timeout_ms: f64, deadline_in_ms: Option<f64>) -> Self {
-        let cancel = CancelToken::default();
-        let request_deadline = deadline_in_ms.map(|ms| Instant::now() + millis(ms));
-        Self {
-            deadline: Deadline::new(millis(timeout_ms), request_deadline, cancel.clone()),
-            cancel,
-        }
-    }
-
-    #[napi(catch_unwind)]
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
-
-    /// Milliseconds the run may still go on; negative once it is overdue.
-    #[napi(catch_unwind)]
-    #[must_use]
-    pub fn remaining_ms(&self) -> f64 {
-        self.deadline.remaining_seconds() * 1_000.0
-    }
 }
 
 #[napi]
@@ -136,7 +114,10 @@ impl NativeModule {
 #[napi]
 impl NativeEngine {
     #[napi(constructor, catch_unwind)]
-    pub fn new(settings: EngineSettings) -> napi::Result<Self> {
+    pub fn new(
+        settings: EngineSettings,
+        #[napi(ts_arg_type = "RunDone")] done: Function<'_, DoneArguments, ()>,
+    ) -> napi::Result<Self> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::from_reason(format!("cannot start the sandbox: {error:#}"))
         };
@@ -154,17 +135,27 @@ impl NativeEngine {
             pool_slots: settings.pool_slots,
         })
         .map_err(|error| failed(&error))?;
+        let done: Done = done
+            .build_threadsafe_function::<Completion>()
+            .weak::<true>()
+            .build_callback(|call| Ok(FnArgs::from(call.value.into_arguments())))?;
         let compatibility_hash =
             engine::compatibility_hash(stack_limit_bytes).map_err(|error| failed(&error))?;
         Ok(Self {
-            sandbox: Arc::new(sandbox),
+            pooled: sandbox.is_pooled(),
+            open: Some(Open {
+                sandbox: Arc::new(sandbox),
+                runtime,
+                live: LiveRuns::default(),
+                done: Arc::new(done),
+            }),
+            max_response_bytes: bytes(settings.max_response_bytes),
             key: ArtifactKey::new(settings.artifact_key.to_vec()),
             trust: if settings.trust_cache_dir {
                 Trust::Directory
             } else {
                 Trust::Key
             },
-            runtime: Some(runtime),
             compatibility_hash,
         })
     }
@@ -178,14 +169,17 @@ impl NativeEngine {
     #[napi(getter, catch_unwind)]
     #[must_use]
     pub fn pooled(&self) -> bool {
-        self.sandbox.is_pooled()
+        self.pooled
     }
 
     /// Reads the file, compares its digest, checks its structure; resolves to its kind.
     #[napi(ts_return_type = "Promise<string>", catch_unwind)]
     pub fn precheck<'env>(&self, env: &'env Env, module: ModuleRef) -> napi::Result<Object<'env>> {
-        let sandbox = Arc::clone(&self.sandbox);
-        promise::settle(env, self.runtime()?, async move {
+        let Open {
+            sandbox, runtime, ..
+        } = self.open()?;
+        let sandbox = Arc::clone(sandbox);
+        promise::settle(env, runtime, async move {
             blocking(move || {
                 let path = PathBuf::from(module.file_path);
                 let size_bytes = bytes(module.size_bytes) as u64;
@@ -206,7 +200,7 @@ impl NativeEngine {
         artifact: ArtifactRef,
     ) -> napi::Result<Object<'env>> {
         let key = self.key.clone();
-        promise::settle(env, self.runtime()?, async move {
+        promise::settle(env, &self.open()?.runtime, async move {
             blocking(move || {
                 let kind = ModuleKind::from_name(&kind)
                     .ok_or_else(|| EngineError::internal(&format!("unknown kind {kind}")))?;
@@ -223,8 +217,11 @@ impl NativeEngine {
     /// Verifies and maps an artifact.
     #[napi(ts_return_type = "Promise<NativeModule>", catch_unwind)]
     pub fn load<'env>(&self, env: &'env Env, artifact: ArtifactRef) -> napi::Result<Object<'env>> {
-        let (sandbox, key, trust) = (Arc::clone(&self.sandbox), self.key.clone(), self.trust);
-        promise::settle(env, self.runtime()?, async move {
+        let Open {
+            sandbox, runtime, ..
+        } = self.open()?;
+        let (sandbox, key, trust) = (Arc::clone(sandbox), self.key.clone(), self.trust);
+        promise::settle(env, runtime, async move {
             blocking(move || {
                 let path = PathBuf::from(artifact.file_path);
                 let module = CompiledModule::load(&sandbox, &path, &key, trust, &artifact.digest)?;
@@ -236,43 +233,80 @@ impl NativeEngine {
         })
     }
 
-    /// Runs a module once. The promise resolves to a report whatever happens in the sandbox.
+    /// Starts a run under a number that no other run under way has. Whatever happens in the sandbox,
+    /// `done` is called with it once; `deadline_in_ms` may be infinite.
     ///
     /// This is the one place that decides where a run is first polled: on a worker.
-    #[napi(ts_return_type = "Promise<RunReport>", catch_unwind)]
-    pub fn run<'env>(
+    #[napi(catch_unwind)]
+    pub fn run(
         &self,
-        env: &'env Env,
+        id: u32,
         module: &NativeModule,
         request: &[u8],
-        settings: RunSettings,
-        deadline: &NativeDeadline,
-    ) -> napi::Result<Object<'env>> {
+        timeout_ms: f64,
+        deadline_in_ms: f64,
+        memory_limit_bytes: f64,
+    ) -> napi::Result<()> {
         let module = Arc::clone(module.get()?);
-        let sandbox = Arc::clone(&self.sandbox);
+        let Open {
+            sandbox,
+            runtime,
+            live,
+            done,
+        } = self.open()?;
+        let (sandbox, live, done) = (Arc::clone(sandbox), live.clone(), Arc::clone(done));
         // Copied once, here: JavaScript may write to its buffer while the guest runs.
         let request = request.to_vec();
+        let cancel = CancelToken::default();
+        let request_deadline = deadline_in_ms
+            .is_finite()
+            .then(|| Instant::now() + millis(deadline_in_ms));
+        let deadline = Deadline::new(millis(timeout_ms), request_deadline, cancel.clone());
+        live.add(id, cancel, deadline.clone());
         let options = RunOptions {
-            deadline: deadline.deadline.clone(),
-            memory_limit_bytes: bytes(settings.memory_limit_bytes),
-            max_response_bytes: bytes(settings.max_response_bytes),
+            deadline,
+            memory_limit_bytes: bytes(memory_limit_bytes),
+            max_response_bytes: self.max_response_bytes,
         };
-        promise::settle(env, self.runtime()?, async move {
+        runtime.spawn(async move {
             let report = sandbox.run(&module, &request, &options).await;
-            Ok(RunReport::from(report))
-        })
+            live.remove(id);
+            let _ = done.call(
+                Completion { id, report },
+                ThreadsafeFunctionCallMode::NonBlocking,
+            );
+        });
+        Ok(())
     }
 
-    /// Ends the worker threads; what still runs is dropped at its next epoch.
+    /// Ends a run at its next epoch; nothing happens when it has ended.
     #[napi(catch_unwind)]
-    pub fn close(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+    pub fn cancel(&self, id: u32) {
+        if let Some(open) = &self.open {
+            open.live.cancel(id);
         }
     }
 
-    fn runtime(&self) -> napi::Result<&Runtime> {
-        self.runtime
+    /// Milliseconds a run may still go on; negative once it is overdue, infinite once it has ended.
+    #[napi(catch_unwind)]
+    #[must_use]
+    pub fn remaining_ms(&self, id: u32) -> f64 {
+        self.open
+            .as_ref()
+            .map_or(f64::INFINITY, |open| open.live.remaining_ms(id))
+    }
+
+    /// Ends the threads and frees the pool once the last module is gone; what still runs is dropped
+    /// at its next epoch.
+    #[napi(catch_unwind)]
+    pub fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.runtime.shutdown_background();
+        }
+    }
+
+    fn open(&self) -> napi::Result<&Open> {
+        self.open
             .as_ref()
             .ok_or_else(|| Error::from_reason("the sandbox is closed"))
     }
