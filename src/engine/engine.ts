@@ -13,7 +13,7 @@ import { createCompiler } from "./compiler.js";
 import { EngineError } from "./error.js";
 import { createModuleLoader } from "./module-loader.js";
 import { createModuleStore, type StoredLease } from "./module-store.js";
-import { loadAddon, type NativeModule } from "./native.js";
+import { loadAddon, type NativeEngine, type NativeModule } from "./native.js";
 import { createNativeRuns } from "./native-runs.js";
 import { run, type RunRequest } from "./run.js";
 import { createSlots } from "./slots.js";
@@ -139,11 +139,12 @@ export function createEngine(
 
   return {
     async load(module, scope) {
-      return new EngineLease(module, await loader.load(module, scope));
+      const stored = await loader.load(module, scope);
+      return new EngineLease(native, module, stored);
     },
 
     async run(lease, request, scope) {
-      if (!(lease instanceof EngineLease)) {
+      if (!(lease instanceof EngineLease) || lease.native !== native) {
         throw new EngineError(
           "engine-fault",
           "the module is not a lease of this engine",
@@ -185,9 +186,12 @@ export function createEngine(
 class EngineLease implements ModuleLease {
   readonly digest: Digest;
   readonly description: string;
+  /** Whose module it is: no other sandbox can run it. */
+  readonly native: NativeEngine;
   readonly #stored: StoredLease;
 
-  constructor(module: ModuleFile, stored: StoredLease) {
+  constructor(native: NativeEngine, module: ModuleFile, stored: StoredLease) {
+    this.native = native;
     this.digest = module.digest;
     this.description = module.description;
     this.#stored = stored;

@@ -1,5 +1,4 @@
 import { LRUCache } from "lru-cache";
-import pLimit from "p-limit";
 
 import { errorText } from "../errors.js";
 import type {
@@ -10,7 +9,8 @@ import type {
   RequestScope,
 } from "../ports.js";
 import type { ArtifactStore } from "./artifact-store.js";
-import type { Compiler, CompileFailure } from "./compiler.js";
+import type { Compiler } from "./compiler.js";
+import type { CompileFailure } from "./compiler-process.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
 import type { ModuleStore, StoredLease } from "./module-store.js";
 import {
@@ -24,8 +24,6 @@ import { whenOver } from "./scope.js";
 /** How long a failure that will not go away by itself is remembered. */
 const REMEMBERED_MS = 600_000;
 const MAX_REMEMBERED = 10_000;
-/** Each holds a module's bytes while it looks at them. */
-const MAX_CONCURRENT_PRECHECKS = 2;
 
 /** Brings modules into memory. */
 export interface ModuleLoader {
@@ -54,7 +52,6 @@ interface LoadFailure {
 export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   const { native, store, artifacts, compiler, clock, logger } = parts;
   const flights = new Map<Digest, Flight>();
-  const prechecks = pLimit(MAX_CONCURRENT_PRECHECKS);
   const failures = new LRUCache<Digest, LoadFailure>({
     max: MAX_REMEMBERED,
     ttl: REMEMBERED_MS,
@@ -79,11 +76,7 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
       return { done: Promise.resolve(null), startedMs: 0 };
     const done = loadOnce(module)
       .catch((thrown: unknown): LoadFailure => {
-        const { code, text } = nativeError(thrown);
-        return failed(
-          code === "changed" ? "module-changed" : "load-failed",
-          text,
-        );
+        return failed("load-failed", nativeError(thrown).text);
       })
       .then((failure) => {
         flights.delete(module.digest);
@@ -99,9 +92,9 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   async function loadOnce(module: ModuleFile): Promise<LoadFailure | null> {
     const stored = await loadArtifact(module);
     if (stored !== "stale") return stored;
-    const kind = await prechecks(() => precheck(module));
-    if (typeof kind !== "string") return kind;
-    const compiled = await compile(module, kind);
+    const checked = await compiler.check(module);
+    if (checked.kind !== "done") return checkError(checked);
+    const compiled = await compile(module, checked.moduleKind);
     if (compiled !== null) return compiled;
     const loaded = await loadArtifact(module);
     return loaded === "stale"
@@ -110,19 +103,6 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
           "the artifact that was just compiled does not verify",
         )
       : loaded;
-  }
-
-  async function precheck(
-    module: ModuleFile,
-  ): Promise<ModuleKind | LoadFailure> {
-    try {
-      const { filePath, digest, sizeBytes } = module;
-      return await native.precheck({ filePath, digest, sizeBytes });
-    } catch (thrown) {
-      const { code, text } = nativeError(thrown);
-      if (code === "invalid") return permanently("module-invalid", text);
-      throw thrown;
-    }
   }
 
   async function loadArtifact(
@@ -234,6 +214,20 @@ function failed(code: EngineErrorCode, reason: string): LoadFailure {
 
 function permanently(code: EngineErrorCode, reason: string): LoadFailure {
   return { code, reason, permanent: true };
+}
+
+function checkError(failure: CompileFailure): LoadFailure {
+  switch (failure.kind) {
+    case "refused":
+      return permanently("module-invalid", failure.text);
+    case "exhausted":
+      return permanently(
+        "module-invalid",
+        `it could not be checked: ${failure.text}`,
+      );
+    default:
+      return compileError(failure);
+  }
 }
 
 function compileError(failure: CompileFailure): LoadFailure {

@@ -34,32 +34,29 @@ export interface NativeRuns {
     bounds: RunBounds,
     ended: RunEnded,
   ): number;
-  /** Cancels every run; resolves once the sandbox is done with all, or after `waitMs`. */
+  /**
+   * Cancels every run; resolves once the sandbox is done with all, or after `waitMs`. Those that are
+   * left then end as cancelled: a sandbox that is closed next tells nobody any more.
+   */
   cancelAll(native: NativeEngine, waitMs: number): Promise<void>;
 }
 
 /** Numbers are 32 bits on the other side. */
 const MAX_ID = 0xffff_ffff;
 
-/** Makes an empty set of runs. `onError` hears what an `ended` throws. */
+/**
+ * Makes an empty set of runs. `onError` hears what an `ended` throws. Numbers follow on `lastId`,
+ * and after `maxId` they start again.
+ */
 export function createNativeRuns(
   onError: (thrown: unknown) => void,
+  { lastId = 0, maxId = MAX_ID } = {},
 ): NativeRuns {
   const pending = new Map<number, RunEnded>();
-  let lastId = 0;
   let whenIdle = (): void => undefined;
 
   return {
-    done(id, response, report) {
-      const ended = pending.get(id);
-      pending.delete(id);
-      try {
-        ended?.(response, report);
-      } catch (thrown) {
-        onError(thrown);
-      }
-      if (pending.size === 0) whenIdle();
-    },
+    done: settle,
     start(native, module, request, bounds, ended) {
       const id = freeId();
       native.run(
@@ -83,12 +80,41 @@ export function createNativeRuns(
           resolve();
         };
       });
+      for (const id of [...pending.keys()]) settle(id, null, CANCELLED);
     },
   };
 
+  function settle(...[id, response, report]: Parameters<RunDone>): void {
+    const ended = pending.get(id);
+    pending.delete(id);
+    try {
+      ended?.(response, report);
+    } catch (thrown) {
+      tell(thrown);
+    }
+    if (pending.size === 0) whenIdle();
+  }
+
+  function tell(thrown: unknown): void {
+    try {
+      onError(thrown);
+    } catch {
+      // The log itself is broken, and what escapes from here would end the process.
+    }
+  }
+
   function freeId(): number {
-    do lastId = lastId === MAX_ID ? 0 : lastId + 1;
+    do lastId = lastId === maxId ? 0 : lastId + 1;
     while (pending.has(lastId));
     return lastId;
   }
 }
+
+const CANCELLED: RunReport = {
+  failure: { kind: "cancelled", detail: "", backtrace: "" },
+  lines: [],
+  droppedLines: 0,
+  computeMs: 0,
+  peakMemoryBytes: 0,
+  memoryDenials: 0,
+};

@@ -22,13 +22,6 @@ export interface EngineSettings {
   maxResponseBytes: number;
 }
 
-/** A module file whose digest is known. */
-export interface ModuleRef {
-  filePath: string;
-  digest: Digest;
-  sizeBytes: number;
-}
-
 /** A compiled artifact, which knows its kind, and the digest of what it was made from. */
 export interface ArtifactRef {
   filePath: string;
@@ -95,7 +88,6 @@ export interface NativeModule {
 export interface NativeEngine {
   readonly compatibilityHash: string;
   readonly pooled: boolean;
-  precheck(module: ModuleRef): Promise<ModuleKind>;
   seal(
     writtenPath: string,
     kind: ModuleKind,
@@ -128,7 +120,7 @@ export interface NativeAddon {
 
 /** What a rejected promise of the addon means. */
 export interface NativeError {
-  code: "invalid" | "changed" | "stale" | "io" | "internal";
+  code: "invalid" | "stale" | "io" | "internal";
   text: string;
 }
 
@@ -158,8 +150,9 @@ export function loadAddon(): NativeAddon {
 /** Reads `[code] text`; anything else is `internal`. */
 export function nativeError(thrown: unknown): NativeError {
   const text = errorText(thrown);
-  const match =
-    /^\[(?<code>invalid|changed|stale|io|internal)\] (?<text>.*)$/s.exec(text);
+  const match = /^\[(?<code>invalid|stale|io|internal)\] (?<text>.*)$/s.exec(
+    text,
+  );
   const groups = match?.groups;
   return groups === undefined
     ? { code: "internal", text }

@@ -5,7 +5,7 @@
 //! (8, little-endian) and HMAC-SHA-256 (32) over kind, digest, length and those bytes. ELF ignores
 //! what follows it, so the file is mapped as it is.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -57,8 +57,15 @@ pub fn seal(
     digest: &str,
 ) -> Result<(), LoadError> {
     let seal = || -> std::io::Result<()> {
-        let mut file = OpenOptions::new().read(true).write(true).open(written)?;
-        let length = file.metadata()?.len();
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::open(written, flags, Mode::empty())?);
+        let metadata = file.metadata()?;
+        if !is_ours(&metadata) {
+            return Err(std::io::Error::other(
+                "what the compiler wrote is not a file of ours that only we can write",
+            ));
+        }
+        let length = metadata.len();
         let mac = mac_of(&mut file, length, key, kind, digest)?
             .finalize()
             .into_bytes();
@@ -101,10 +108,7 @@ pub(crate) fn open(
     let io_failed = |error| LoadError::Io(format!("cannot read the artifact: {error}"));
     let metadata = file.metadata().map_err(io_failed)?;
     // Somebody who may write to it could change it after it was verified.
-    if !metadata.is_file()
-        || metadata.uid() != rustix::process::geteuid().as_raw()
-        || metadata.mode() & 0o022 != 0
-    {
+    if !is_ours(&metadata) {
         return Err(stale(
             "the artifact is not a file of ours that only we can write",
         ));
@@ -120,6 +124,14 @@ pub(crate) fn open(
     }
     file.rewind().map_err(io_failed)?;
     Ok((file, kind))
+}
+
+/// A regular file that only we can write and that has no other name.
+fn is_ours(metadata: &Metadata) -> bool {
+    metadata.is_file()
+        && metadata.uid() == rustix::process::geteuid().as_raw()
+        && metadata.mode() & 0o022 == 0
+        && metadata.nlink() == 1
 }
 
 fn stale(reason: &str) -> LoadError {

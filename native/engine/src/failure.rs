@@ -123,8 +123,6 @@ fn root_text(error: &Error) -> String {
 pub enum LoadError {
     /// The module is not one this runtime runs; the text says what was found and expected.
     Invalid(String),
-    /// The file does not hold the bytes its digest names.
-    Changed(String),
     /// There is no artifact, or it does not verify; compiling again makes a good one.
     Stale(String),
     /// Reading or mapping failed.
@@ -137,7 +135,6 @@ impl LoadError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
-            Self::Changed(_) => "changed",
             Self::Stale(_) => "stale",
             Self::Io(_) => "io",
         }
@@ -146,7 +143,7 @@ impl LoadError {
     #[must_use]
     pub fn message(&self) -> &str {
         match self {
-            Self::Invalid(text) | Self::Changed(text) | Self::Stale(text) | Self::Io(text) => text,
+            Self::Invalid(text) | Self::Stale(text) | Self::Io(text) => text,
         }
     }
 }

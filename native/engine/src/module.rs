@@ -1,7 +1,7 @@
 //! A compiled module, linked and ready to be instantiated.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -13,6 +13,13 @@ use crate::artifact::{self, ArtifactKey, Trust};
 use crate::failure::LoadError;
 use crate::precheck::ModuleKind;
 use crate::sandbox::{Allocator, Sandbox};
+
+/// Where the system names this process's open files.
+const OPEN_FILES: &str = if cfg!(target_os = "linux") {
+    "/proc/self/fd"
+} else {
+    "/dev/fd"
+};
 
 /// A module mapped from its artifact. Freed when the last run that uses it has ended.
 pub struct CompiledModule {
@@ -139,10 +146,7 @@ fn map(engine: &Engine, artifact: &File, kind: ModuleKind) -> Result<Mapped> {
         }
         ModuleKind::Component => {
             // wasmtime opens components by path only; this path is the verified file itself.
-            let path = format!(
-                "/proc/self/fd/{}",
-                std::os::fd::AsRawFd::as_raw_fd(&artifact.as_fd())
-            );
+            let path = format!("{OPEN_FILES}/{}", artifact.as_raw_fd());
             // SAFETY: as above.
             let component = unsafe { Component::deserialize_file(engine, path) }?;
             component.initialize_copy_on_write_image()?;

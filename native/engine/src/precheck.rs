@@ -1,19 +1,25 @@
 //! What can be said about a module in milliseconds, before anything is compiled: is it one this
 //! runtime runs, and is it of a size that the compiler may be given.
 //!
-//! Function bodies are not validated here; the compiler does that, in its own process.
+//! Function bodies are not validated here; the compiler does that. Both run in the compiler's
+//! process: the parser recurses over nested type declarations, and a few kilobytes of those are
+//! enough to overflow a stack.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use host::{is_known_component_import, is_known_core_import, printable};
+use host::{
+    CancelToken, Deadline, Output, RunConfig, RunState, is_known_component_import, printable,
+};
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentEntityType, ComponentFuncType, ComponentValType,
 };
 use wasmparser::types::{EntityType, TypesRef};
 use wasmparser::{
     Encoding, FuncType, MemoryType, Parser, Payload, PrimitiveValType, TableType, ValType,
-    ValidPayload, Validator, WasmFeatures,
+    ValidPayload, Validator,
 };
+use wasmtime::{Engine, Linker, Store};
 
 use crate::failure::LoadError;
 
@@ -31,7 +37,7 @@ const MAX_FUNCTIONS: u64 = 250_000;
 const MAX_TYPES: u64 = 100_000;
 const MAX_IMPORTS: u64 = 1_000;
 const MAX_EXPORTS: u64 = 10_000;
-const MAX_GLOBALS: u64 = 100_000;
+const MAX_GLOBALS: u64 = 10_000;
 const MAX_TABLES: u64 = 100;
 const MAX_ELEMENT_SEGMENTS: u64 = 100_000;
 const MAX_DATA_SEGMENTS: u64 = 100_000;
@@ -90,14 +96,15 @@ pub struct Precheck {
     pub kind: ModuleKind,
 }
 
-/// Checks kind, counts, exports, imports and their types.
+/// Checks kind, counts, exports, imports and their types. May overflow the stack: never call it
+/// in a process that must live.
 ///
 /// # Errors
 ///
 /// [`LoadError::Invalid`] that says what was found and what was expected.
 pub fn precheck(
     bytes: &[u8],
-    features: WasmFeatures,
+    engine: &Engine,
     memory_limit_bytes: u64,
 ) -> Result<Precheck, LoadError> {
     if !bytes.starts_with(b"\0asm") {
@@ -113,7 +120,7 @@ pub fn precheck(
         parts: 0,
         items: 0,
     };
-    let mut validator = Validator::new_with_features(features);
+    let mut validator = Validator::new_with_features(engine.get_wasm_features());
     let mut kind = ModuleKind::Core;
     let mut names = TopLevelNames::default();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -135,7 +142,7 @@ pub fn precheck(
         {
             ValidPayload::End(types) if bounds.open.is_empty() => {
                 match kind {
-                    ModuleKind::Core => check_core(types.as_ref())?,
+                    ModuleKind::Core => check_core(types.as_ref(), &mut CoreHost::new(engine)?)?,
                     ModuleKind::Component => check_component(types.as_ref(), &names)?,
                 }
                 return Ok(Precheck { kind });
@@ -340,14 +347,59 @@ fn too_many(what: &str, found: u64, limit: u64) -> LoadError {
     ))
 }
 
-fn check_core(types: TypesRef<'_>) -> Result<(), LoadError> {
-    let imports = types.core_imports().into_iter().flatten();
-    let unknown: Vec<_> = imports
-        .filter(|(module, name, ty)| {
-            !is_known_core_import(module, name) || !matches!(ty, EntityType::Func(_))
+/// The host functions of ABI v1 and their types, asked of the linker itself.
+struct CoreHost {
+    linker: Linker<RunState>,
+    store: Store<RunState>,
+}
+
+impl CoreHost {
+    fn new(engine: &Engine) -> Result<Self, LoadError> {
+        let linker = host::core_linker(engine)
+            .map_err(|error| LoadError::Io(format!("cannot link the host: {error:#}")))?;
+        let state = RunState::new(RunConfig {
+            memory_limit_bytes: 0,
+            deadline: Deadline::new(Duration::ZERO, None, CancelToken::default()),
+            output: Output::default(),
+        });
+        Ok(Self {
+            linker,
+            store: Store::new(engine, state),
         })
-        .map(|(module, name, ty)| format!("{module}.{name} ({})", entity_kind(&ty)))
-        .collect();
+    }
+
+    /// `None` when there is no such function.
+    fn signature(&mut self, module: &str, name: &str) -> Option<String> {
+        let function = self
+            .linker
+            .get(&mut self.store, module, name)
+            .ok()?
+            .into_func()?;
+        let ty = function.ty(&self.store);
+        let list = |types: &mut dyn Iterator<Item = wasmtime::ValType>| {
+            types.map(|ty| ty.to_string()).collect::<Vec<_>>()
+        };
+        Some(signature_text(
+            &list(&mut ty.params()),
+            &list(&mut ty.results()),
+        ))
+    }
+}
+
+fn check_core(types: TypesRef<'_>, host: &mut CoreHost) -> Result<(), LoadError> {
+    let mut unknown = Vec::new();
+    for (module, name, ty) in types.core_imports().into_iter().flatten() {
+        let (EntityType::Func(id), Some(expected)) = (ty, host.signature(module, name)) else {
+            unknown.push(format!("{module}.{name} ({})", entity_kind(&ty)));
+            continue;
+        };
+        let found = signature(types[id].composite_type.unwrap_func());
+        if found != expected {
+            return Err(invalid(format!(
+                "import {module}.{name}: expected a function {expected}, got a function {found}"
+            )));
+        }
+    }
     refuse_unknown(
         &unknown,
         "wasi_snapshot_preview1 functions, wasmfn.log and wasmfn.http",
@@ -434,15 +486,30 @@ fn entity_kind(ty: &EntityType) -> &'static str {
 }
 
 fn signature(ty: &FuncType) -> String {
-    let list = |types: &[ValType]| {
-        let shown: Vec<_> = types.iter().take(16).map(ToString::to_string).collect();
-        shown.join(", ")
+    let list = |types: &[ValType]| types.iter().map(ToString::to_string).collect::<Vec<_>>();
+    signature_text(&list(ty.params()), &list(ty.results()))
+}
+
+/// At most 1,000 parameters and results, by the validator.
+fn signature_text(params: &[String], results: &[String]) -> String {
+    let shown = |types: &[String]| {
+        let text = types
+            .iter()
+            .take(16)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
+        match types.len().saturating_sub(16) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        }
     };
-    let results = match ty.results() {
-        [] => "()".to_owned(),
-        results => list(results),
+    let results = if results.is_empty() {
+        "()".to_owned()
+    } else {
+        shown(results)
     };
-    format!("({}) -> {results}", list(ty.params()))
+    format!("({}) -> {results}", shown(params))
 }
 
 const EXPECTED_RUN: &str = "run: async func(request: list<u8>) -> result<list<u8>, string> of the world wasmfn:function/function";

@@ -37,7 +37,7 @@ enum Field {
 }
 
 /// The known fields; anything else is an unknown field, skipped like a decoder would.
-fn field(message: Message, number: u64) -> Option<Field> {
+fn field(message: Message, number: u32) -> Option<Field> {
     use Field::{Bytes, Fixed64, Nested, Text, Varint};
     use Message as M;
 
@@ -87,7 +87,7 @@ fn field(message: Message, number: u64) -> Option<Field> {
     Some(field)
 }
 
-/// Checks that `bytes` decode as a RunFunctionResponse.
+/// Checks that `bytes` decode as a RunFunctionResponse, whatever depth the decoder follows.
 ///
 /// # Errors
 ///
@@ -190,19 +190,21 @@ impl<'a> Reader<'a> {
         usize::try_from(self.varint(end)?).map_err(|_| self.truncated())
     }
 
-    fn tag(&mut self, end: usize) -> Result<(u64, u8), String> {
+    fn tag(&mut self, end: usize) -> Result<(u32, u8), String> {
         let at = self.at;
         let tag = self.varint(end)?;
-        let number = tag >> 3;
-        if number == 0 || number > 0x1fff_ffff {
-            return Err(not_one(&format!("byte {at} holds field number {number}")));
+        match u32::try_from(tag >> 3) {
+            Ok(number @ 1..=0x1fff_ffff) => Ok((number, (tag & 7) as u8)),
+            _ => Err(not_one(&format!(
+                "byte {at} holds field number {}",
+                tag >> 3
+            ))),
         }
-        Ok((number, (tag & 7) as u8))
     }
 
     /// Skips an unknown field; groups without recursion.
-    fn skip(&mut self, number: u64, wire: u8, end: usize) -> Result<(), String> {
-        let mut groups = Vec::new();
+    fn skip(&mut self, number: u32, wire: u8, end: usize) -> Result<(), String> {
+        let mut groups: Vec<u32> = Vec::new();
         let (mut number, mut wire) = (number, wire);
         loop {
             match wire {

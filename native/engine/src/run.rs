@@ -18,7 +18,7 @@ use crate::sandbox::Sandbox;
 
 /// Bytes a guest may hand to the host in one call.
 const HOSTCALL_BYTES: usize = 16 << 20;
-/// Component handles a guest may hold at once.
+/// Component handles, and tasks and streams of component async, that a guest may hold at once.
 const MAX_HANDLES: usize = 10_000;
 /// Every tick is a check and a turn for the others.
 const EPOCH_DELTA_TICKS: u64 = 1;
@@ -42,6 +42,21 @@ pub struct Report {
     pub compute: Duration,
     pub peak_memory_bytes: usize,
     pub memory_denials: u32,
+}
+
+impl Report {
+    /// For a run that the sandbox itself lost.
+    #[must_use]
+    pub fn fault(detail: &str) -> Self {
+        Self {
+            answer: Err(Failure::new(FailureKind::Internal, detail)),
+            lines: Vec::new(),
+            dropped_lines: 0,
+            compute: Duration::ZERO,
+            peak_memory_bytes: 0,
+            memory_denials: 0,
+        }
+    }
 }
 
 impl Sandbox {
@@ -161,6 +176,9 @@ impl Run<'_> {
         store.limiter(|state| &mut state.budget as &mut dyn ResourceLimiter);
         store.set_hostcall_fuel(HOSTCALL_BYTES.max(self.options.max_response_bytes));
         store.set_max_component_handles(MAX_HANDLES);
+        if let Some(tasks) = store.concurrent_resource_table() {
+            tasks.set_max_capacity(MAX_HANDLES);
+        }
         store.set_epoch_deadline(EPOCH_DELTA_TICKS);
         store.epoch_deadline_callback(|cx| cx.data().deadline.on_tick());
         store

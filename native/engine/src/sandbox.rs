@@ -6,8 +6,6 @@ use wasmtime::{Engine, Linker, Result};
 use host::RunState;
 
 use crate::config::{self, EngineConfig};
-use crate::failure::LoadError;
-use crate::precheck::{Precheck, precheck};
 use crate::ticker::{ActiveRun, Ticker};
 
 /// Everything runs share: nothing of a guest.
@@ -15,7 +13,6 @@ pub struct Sandbox {
     pooled: Option<Allocator>,
     on_demand: Allocator,
     ticker: Ticker,
-    memory_limit_bytes: u64,
 }
 
 /// One engine and what modules are linked to in it.
@@ -52,7 +49,6 @@ impl Sandbox {
             pooled,
             on_demand,
             ticker,
-            memory_limit_bytes: config.memory_limit_bytes as u64,
         })
     }
 
@@ -60,16 +56,6 @@ impl Sandbox {
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.pooled.is_some()
-    }
-
-    /// Runs the structural pre-check with this sandbox's features and limits.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError::Invalid`].
-    pub fn precheck(&self, bytes: &[u8]) -> Result<Precheck, LoadError> {
-        let features = self.on_demand.engine.get_wasm_features();
-        precheck(bytes, features, self.memory_limit_bytes)
     }
 
     pub(crate) fn pooled(&self) -> Option<&Allocator> {

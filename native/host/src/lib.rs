@@ -17,6 +17,6 @@ mod state;
 pub use cancel::CancelToken;
 pub use deadline::{Credit, Deadline, Stop};
 pub use limiter::MemoryBudget;
-pub use linker::{component_linker, core_linker, is_known_component_import, is_known_core_import};
+pub use linker::{component_linker, core_linker, is_known_component_import};
 pub use output::{Line, Output, Source, printable};
 pub use state::{RunConfig, RunState};

@@ -7,7 +7,6 @@ use wasmtime::{Engine, Linker, Result};
 use crate::state::RunState;
 use crate::{egress, log};
 
-const P1_MODULE: &str = "wasi_snapshot_preview1";
 const HOST_MODULE: &str = "wasmfn";
 
 /// Links WASI preview 1 and `wasmfn.*` for core modules (ABI v1).
@@ -40,16 +39,6 @@ pub fn component_linker(engine: &Engine) -> Result<ComponentLinker<RunState>> {
     Ok(linker)
 }
 
-/// Whether a core import can be linked, as far as its name tells.
-#[must_use]
-pub fn is_known_core_import(module: &str, name: &str) -> bool {
-    match module {
-        P1_MODULE => P1_FUNCTIONS.contains(&name),
-        HOST_MODULE => matches!(name, "log" | "http"),
-        _ => false,
-    }
-}
-
 /// Whether a component import can be linked, as far as its name tells: the world's own imports, and
 /// the interfaces of WASI 0.2 and 0.3.
 #[must_use]
@@ -67,60 +56,6 @@ pub fn is_known_component_import(name: &str) -> bool {
     };
     known.contains(&interface)
 }
-
-const P1_FUNCTIONS: &[&str] = &[
-    "adapter_close_badfd",
-    "adapter_open_badfd",
-    "args_get",
-    "args_sizes_get",
-    "clock_res_get",
-    "clock_time_get",
-    "environ_get",
-    "environ_sizes_get",
-    "fd_advise",
-    "fd_allocate",
-    "fd_close",
-    "fd_datasync",
-    "fd_fdstat_get",
-    "fd_fdstat_set_flags",
-    "fd_fdstat_set_rights",
-    "fd_filestat_get",
-    "fd_filestat_set_size",
-    "fd_filestat_set_times",
-    "fd_pread",
-    "fd_prestat_dir_name",
-    "fd_prestat_get",
-    "fd_pwrite",
-    "fd_read",
-    "fd_readdir",
-    "fd_renumber",
-    "fd_seek",
-    "fd_sync",
-    "fd_tell",
-    "fd_write",
-    "path_create_directory",
-    "path_filestat_get",
-    "path_filestat_set_times",
-    "path_link",
-    "path_open",
-    "path_readlink",
-    "path_remove_directory",
-    "path_rename",
-    "path_symlink",
-    "path_unlink_file",
-    "poll_oneoff",
-    "proc_exit",
-    "proc_raise",
-    "random_get",
-    "reset_adapter_state",
-    "sched_yield",
-    "set_allocation_state",
-    "set_state_ptr",
-    "sock_accept",
-    "sock_recv",
-    "sock_send",
-    "sock_shutdown",
-];
 
 const P2_INTERFACES: &[&str] = &[
     "wasi:cli/environment",

@@ -4,7 +4,7 @@ use wasmtime::component::Val;
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::{Caller, Extern, Result, StoreContextMut, bail};
 
-use crate::output::Source;
+use crate::output::{MAX_PAIRS, Source};
 use crate::state::RunState;
 
 /// One log document; the run keeps far less of it.
@@ -66,7 +66,7 @@ pub(crate) fn log_v2(
         "error" => Source::Error,
         _ => Source::Info,
     };
-    let pairs = kv.iter().filter_map(pair).collect();
+    let pairs = kv.iter().take(MAX_PAIRS).filter_map(pair).collect();
     cx.data().output.log(source, message, pairs);
     Ok(())
 }

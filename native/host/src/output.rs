@@ -18,7 +18,7 @@ const MAX_TOTAL_BYTES: usize = 256 << 10;
 /// One message or value; longer ones are cut.
 const MAX_TEXT_BYTES: usize = 4 << 10;
 /// Key-value pairs kept of one line.
-const MAX_PAIRS: usize = 32;
+pub(crate) const MAX_PAIRS: usize = 32;
 /// What a stream accepts in one write.
 const STREAM_CHUNK_BYTES: usize = 64 << 10;
 

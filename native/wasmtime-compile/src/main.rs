@@ -1,34 +1,43 @@
-//! Compiles one module under its own limits and writes the artifact. Started by the function for
-//! each compile, with an empty environment: it holds no secret, and a compile bomb costs the
-//! server nothing but the answer.
+//! Checks or compiles one module under its own limits. Started by the function for each, with an
+//! empty environment: it holds no secret, and a bomb costs the server nothing but the answer.
 //!
-//! Prints one line of JSON: `{"ok":true}`, or `{"ok":false,"code":…,"message":…}` with code
+//! Prints one line of JSON: `{"ok":true,"kind":…}`, or `{"ok":false,"code":…,"message":…}` with code
 //! `invalid` (the module), `changed` (its file), `write` (the artifact) or `io` (anything else).
 
 mod limits;
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{ModuleKind, SourceError, compiler_config, read_module};
+use engine::{ModuleKind, SourceError, compiler_config, precheck, read_module};
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
 
-/// What to compile, as JSON in the only argument. Sizes in bytes, times in seconds.
+/// What to do, as JSON in the only argument. Sizes in bytes, times in seconds.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Job {
+    task: Task,
     module_path: PathBuf,
     digest: String,
     size_bytes: u64,
-    kind: String,
-    /// Must not exist.
-    artifact_path: PathBuf,
     stack_limit_bytes: usize,
     cpu_limit_seconds: u64,
     address_space_bytes: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Task {
+    /// Runs the structural pre-check.
+    Check { memory_limit_bytes: u64 },
+    /// Writes the artifact of a module that was checked; `artifact_path` must not exist.
+    Compile {
+        kind: String,
+        artifact_path: PathBuf,
+    },
 }
 
 #[derive(Serialize)]
@@ -36,6 +45,7 @@ struct Job {
 enum Outcome {
     Done {
         ok: bool,
+        kind: &'static str,
     },
     Refused {
         ok: bool,
@@ -50,8 +60,11 @@ struct Refusal {
 }
 
 fn main() -> ExitCode {
-    let outcome = match job().and_then(|job| compile(&job)) {
-        Ok(()) => Outcome::Done { ok: true },
+    let outcome = match job().and_then(|job| perform(&job)) {
+        Ok(kind) => Outcome::Done {
+            ok: true,
+            kind: kind.name(),
+        },
         Err(Refusal { code, message }) => Outcome::Refused {
             ok: false,
             code,
@@ -85,7 +98,7 @@ fn usage(reason: &str) -> Refusal {
     }
 }
 
-fn compile(job: &Job) -> Result<(), Refusal> {
+fn perform(job: &Job) -> Result<ModuleKind, Refusal> {
     limits::apply(job.cpu_limit_seconds, job.address_space_bytes)
         .map_err(|error| io("cannot limit the compiler", &error))?;
     let module = read_module(&job.module_path, &job.digest, job.size_bytes).map_err(|error| {
@@ -95,25 +108,52 @@ fn compile(job: &Job) -> Result<(), Refusal> {
         };
         Refusal { code, message }
     })?;
-    let artifact = Engine::new(&compiler_config(job.stack_limit_bytes))
-        .and_then(|engine| match ModuleKind::from_name(&job.kind) {
-            Some(ModuleKind::Core) => engine.precompile_module(&module),
-            Some(ModuleKind::Component) => engine.precompile_component(&module),
-            None => Err(wasmtime::Error::msg("unknown kind of module")),
-        })
+    let engine = Engine::new(&compiler_config(job.stack_limit_bytes))
+        .map_err(|error| io("cannot start the compiler", &error))?;
+    match &job.task {
+        Task::Check { memory_limit_bytes } => check(&module, &engine, *memory_limit_bytes),
+        Task::Compile {
+            kind,
+            artifact_path,
+        } => {
+            let kind = ModuleKind::from_name(kind).ok_or_else(|| usage("unknown kind"))?;
+            compile(&module, &engine, kind, artifact_path)?;
+            Ok(kind)
+        }
+    }
+}
+
+fn check(module: &[u8], engine: &Engine, memory_limit_bytes: u64) -> Result<ModuleKind, Refusal> {
+    precheck(module, engine, memory_limit_bytes)
+        .map(|checked| checked.kind)
         .map_err(|error| Refusal {
-            code: "invalid",
-            message: format!("{error:#}").replace('\n', " "),
-        })?;
+            code: error.code(),
+            message: error.message().to_owned(),
+        })
+}
+
+fn compile(
+    module: &[u8],
+    engine: &Engine,
+    kind: ModuleKind,
+    artifact_path: &Path,
+) -> Result<(), Refusal> {
+    let artifact = match kind {
+        ModuleKind::Core => engine.precompile_module(module),
+        ModuleKind::Component => engine.precompile_component(module),
+    }
+    .map_err(|error| Refusal {
+        code: "invalid",
+        message: format!("{error:#}").replace('\n', " "),
+    })?;
     let write = || -> std::io::Result<()> {
         let mut file = std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&job.artifact_path)?;
-        file.write_all(&artifact)?;
+            .open(artifact_path)?;
         // Sealing fsyncs it.
-        Ok(())
+        file.write_all(&artifact)
     };
     write().map_err(|error| Refusal {
         code: "write",

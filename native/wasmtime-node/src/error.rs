@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use engine::{LoadError, SourceError};
+use engine::LoadError;
 
 pub type EngineResult<T> = Result<T, EngineError>;
 
-/// An error that crosses as `[code] text`; the code is `invalid`, `changed`, `stale`, `io` or
-/// `internal`.
+/// An error that crosses as `[code] text`; the code is `invalid`, `stale`, `io` or `internal`.
 #[derive(Debug)]
 pub struct EngineError {
     code: &'static str,
@@ -35,15 +34,5 @@ impl From<LoadError> for EngineError {
             code: error.code(),
             text: error.message().to_owned(),
         }
-    }
-}
-
-impl From<SourceError> for EngineError {
-    fn from(error: SourceError) -> Self {
-        let (code, text) = match error {
-            SourceError::Changed(text) => ("changed", text),
-            SourceError::Io(text) => ("io", text),
-        };
-        Self { code, text }
     }
 }

@@ -8,14 +8,16 @@ mod live;
 mod promise;
 mod report;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{
-    ArtifactKey, CancelToken, CompiledModule, Deadline, EngineConfig, ModuleKind, RunOptions,
-    Sandbox, Trust,
+    ArtifactKey, CancelToken, CompiledModule, Deadline, EngineConfig, ModuleKind, Report,
+    RunOptions, Sandbox, Trust,
 };
+use futures::FutureExt as _;
 use napi::bindgen_prelude::{FnArgs, Function, Object, Uint8Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Error, Status};
@@ -39,14 +41,6 @@ pub struct EngineSettings {
     pub artifact_key: Uint8Array,
     pub trust_cache_dir: bool,
     pub max_response_bytes: f64,
-}
-
-/// `ModuleRef` of native.ts.
-#[napi(object)]
-pub struct ModuleRef {
-    pub file_path: String,
-    pub digest: String,
-    pub size_bytes: f64,
 }
 
 /// `ArtifactRef` of native.ts.
@@ -172,24 +166,6 @@ impl NativeEngine {
         self.pooled
     }
 
-    /// Reads the file, compares its digest, checks its structure; resolves to its kind.
-    #[napi(ts_return_type = "Promise<string>", catch_unwind)]
-    pub fn precheck<'env>(&self, env: &'env Env, module: ModuleRef) -> napi::Result<Object<'env>> {
-        let Open {
-            sandbox, runtime, ..
-        } = self.open()?;
-        let sandbox = Arc::clone(sandbox);
-        promise::settle(env, runtime, async move {
-            blocking(move || {
-                let path = PathBuf::from(module.file_path);
-                let size_bytes = bytes(module.size_bytes) as u64;
-                let bytes = engine::read_module(&path, &module.digest, size_bytes)?;
-                Ok(sandbox.precheck(&bytes)?.kind.name().to_owned())
-            })
-            .await
-        })
-    }
-
     /// Authenticates what the compiler wrote to `written_path` and moves it into place.
     #[napi(ts_return_type = "Promise<null>", catch_unwind)]
     pub fn seal<'env>(
@@ -269,7 +245,11 @@ impl NativeEngine {
             max_response_bytes: self.max_response_bytes,
         };
         runtime.spawn(async move {
-            let report = sandbox.run(&module, &request, &options).await;
+            let run = sandbox.run(&module, &request, &options);
+            let report = AssertUnwindSafe(run)
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_| Report::fault("the sandbox panicked"));
             live.remove(id);
             let _ = done.call(
                 Completion { id, report },

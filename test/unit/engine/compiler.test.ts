@@ -1,14 +1,4 @@
-import type * as ChildProcesses from "node:child_process";
-import { ChildProcess } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -28,13 +18,18 @@ import {
   writeModule,
   type LogLine,
 } from "../../support/engine.js";
-import { assembleText } from "../../support/guests.js";
+import { assembleText, guest } from "../../support/guests.js";
+import {
+  hasStarted,
+  isAlive,
+  pidOf,
+  scriptThatWaits,
+  until,
+  writeStandIn,
+} from "./stand-in-compiler.js";
 
 /** What is started in the compiler's place; `null` = the compiler, which these tests need built. */
-const started = vi.hoisted(() => ({
-  program: null as string | null,
-  spawn: null as (() => ChildProcess) | null,
-}));
+const started = vi.hoisted(() => ({ program: null as string | null }));
 vi.mock("../../../src/engine/native.js", async (original) => {
   const native = await original<typeof Native>();
   return {
@@ -42,14 +37,6 @@ vi.mock("../../../src/engine/native.js", async (original) => {
     get compilerPath() {
       return started.program ?? native.compilerPath;
     },
-  };
-});
-vi.mock("node:child_process", async (original) => {
-  const real = await original<typeof ChildProcesses>();
-  return {
-    ...real,
-    spawn: (...call: Parameters<typeof real.spawn>) =>
-      started.spawn?.() ?? real.spawn(...call),
   };
 });
 
@@ -64,9 +51,7 @@ beforeEach(() => {
 afterEach(() => {
   for (const compiler of compilers) compiler.close();
   started.program = null;
-  started.spawn = null;
   vi.useRealTimers();
-  vi.unstubAllEnvs();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -76,7 +61,12 @@ function open(options: Partial<CompilerOptions> = {}): {
 } {
   const { logger, lines } = createLogCollector();
   const compiler = createCompiler(
-    { stackLimitBytes: 512 * 1024, maxConcurrentCompiles: 1, ...options },
+    {
+      stackLimitBytes: 512 * 1024,
+      memoryLimitBytes: 512 * MiB,
+      maxConcurrentCompiles: 1,
+      ...options,
+    },
     clock,
     logger,
   );
@@ -100,51 +90,19 @@ function moduleOfSize(name: string, sizeBytes: number): ModuleFile {
   };
 }
 
-/** Starts a shell script in the compiler's place; `$1` is the job. */
 function standIn(script: string): void {
-  started.program = join(dir, "stand-in");
-  writeFileSync(started.program, `#!/bin/sh\n${script}\n`);
-  chmodSync(started.program, 0o700);
-}
-
-/** A stand-in that writes `<dir>/<artifact's name>.started` and then takes as long as it may. */
-function standInThatWaits(): void {
-  standIn(
-    `path=\${1#*'"artifactPath":"'}; echo $$ > "\${path%%'"'*}.started"; exec sleep 600`,
-  );
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  await vi.waitFor(() => expect(condition()).toBe(true), {
-    timeout: 20_000,
-    interval: 5,
-  });
-}
-
-const hasStarted = (name: string) => existsSync(artifact(`${name}.started`));
-
-function pidOf(name: string): number {
-  return Number(readFileSync(artifact(`${name}.started`), "utf8"));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
+  started.program = writeStandIn(dir, script);
 }
 
 describe("engine/compiler with the real compiler", () => {
-  it("writes a private artifact, and says so in the log", async () => {
+  it("writes an artifact, and says so in the log", async () => {
     const { compiler, lines } = open();
     const file = await module('(module (func (export "f")))');
 
     const failure = await compiler.compile(file, "core", artifact());
 
     expect(failure).toBeNull();
-    expect(statSync(artifact()).size).toBeGreaterThan(0);
-    expect(statSync(artifact()).mode & 0o777).toBe(0o600);
+    expect(existsSync(artifact())).toBe(true);
     expect(lines).toEqual([
       {
         level: "info",
@@ -168,37 +126,17 @@ describe("engine/compiler with the real compiler", () => {
     expect(existsSync(artifact())).toBe(true);
   });
 
-  it.each([
-    {
-      name: "a body that does not validate",
-      text: "(module (func (result i32) i64.const 1))",
-      kind: "core" as const,
-      want: /type mismatch: expected i32, found i64/,
-    },
-    {
-      name: "a component that should be a core module",
-      text: "(component)",
-      kind: "core" as const,
-      want: /component/,
-    },
-    {
-      name: "a core module that should be a component",
-      text: "(module)",
-      kind: "component" as const,
-      want: /module/,
-    },
-  ])("refuses $name", async ({ text, kind, want }) => {
+  it("refuses what does not validate, and says so in the log", async () => {
     const { compiler, lines } = open();
+    const file = await module("(module (func (result i32) i64.const 1))");
 
-    const failure = await compiler.compile(
-      await module(text),
-      kind,
-      artifact(),
-    );
+    const failure = await compiler.compile(file, "core", artifact());
 
     expect(failure).toEqual({
       kind: "refused",
-      text: expect.stringMatching(want) as string,
+      text: expect.stringMatching(
+        /type mismatch: expected i32, found i64/,
+      ) as string,
     });
     expect(existsSync(artifact())).toBe(false);
     expect(lines).toMatchObject([
@@ -206,271 +144,101 @@ describe("engine/compiler with the real compiler", () => {
     ]);
   });
 
-  it("escapes what it quotes of a module", async () => {
-    const { compiler } = open();
-    const name = String.raw`a\1b[31m\0d\0a\e2\80\ae`;
-    const file = await module(
-      `(module (func) (export "${name}" (func 0)) (export "${name}" (func 0)))`,
-    );
+  it("checks without a line in the log", async () => {
+    const { compiler, lines } = open();
+    const good = await writeModule(dir, "Path good", await guest("v2/hello"));
+    const bad = await writeModule(dir, "Path bad", Buffer.from("(module)"));
 
-    const failure = await compiler.compile(file, "core", artifact());
+    expect(await compiler.check(good)).toEqual({
+      kind: "done",
+      moduleKind: "component",
+    });
+    expect(await compiler.check(bad)).toMatchObject({ kind: "refused" });
 
-    expect(failure?.kind).toBe("refused");
-    expect(failure?.text).toContain(String.raw`a\u001b[31m`);
-    expect(failure?.text).toMatch(/^[^\p{C}\p{Zl}\p{Zp}]*$/u);
+    expect(lines).toEqual([]);
   });
 
-  it.each([
-    { name: "another digest", change: { digest: `sha256:${"0".repeat(64)}` } },
-    { name: "another size", change: { sizeBytes: 7 } },
-  ] satisfies { name: string; change: Partial<ModuleFile> }[])(
-    "notices that the file is not what it was: $name",
-    async ({ change }) => {
-      const { compiler } = open();
-      const file = { ...(await module("(module)")), ...change };
+  it("checks by the operator's memory limit", async () => {
+    const file = await writeModule(dir, "Path m", await guest("v1/hello"));
+    const pages = (count: number) => open({ memoryLimitBytes: count * 65536 });
 
-      const failure = await compiler.compile(file, "core", artifact());
-
-      expect(failure).toEqual({
-        kind: "changed",
-        text: expect.stringMatching(
-          /^the file changed while it was loaded: expected .*, got /,
-        ) as string,
-      });
-      expect(existsSync(artifact())).toBe(false);
-    },
-  );
-
-  it.each([
-    {
-      name: "the module has gone",
-      change: { filePath: "/nowhere/m.wasm" },
-      path: artifact,
-      kind: "io",
-      want: /^cannot open the module file: /,
-    },
-    {
-      name: "the artifact's directory is missing",
-      change: {},
-      path: () => join(dir, "missing", "artifact"),
-      kind: "unwritable",
-      want: /^cannot write the artifact: /,
-    },
-    {
-      name: "the artifact is there",
-      change: {},
-      path: () => join(dir, "m.wasm"),
-      kind: "unwritable",
-      want: /^cannot write the artifact: /,
-    },
-  ])("says that it cannot read or write when $name", async (row) => {
-    const { compiler } = open();
-    const file = { ...(await module("(module)")), ...row.change };
-
-    const failure = await compiler.compile(file, "core", row.path());
-
-    expect(failure).toEqual({
-      kind: row.kind,
-      text: expect.stringMatching(row.want) as string,
-    });
+    expect((await pages(2).compiler.check(file)).kind).toBe("done");
+    expect((await pages(1).compiler.check(file)).kind).toBe("refused");
   });
 });
 
-describe("engine/compiler child process", () => {
-  it("gives the child nothing of the server's environment", async () => {
-    vi.stubEnv("REGISTRY_PASSWORD", "secret");
-    standIn('tr "\\0" "\\n" < /proc/$$/environ > "${0%/*}/environment"');
-    const { compiler } = open();
-
-    await compiler.compile(moduleOfSize("m", 1), "core", artifact());
-
-    const names = readFileSync(join(dir, "environment"), "utf8")
-      .split("\n")
-      .map((line) => line.split("=")[0])
-      .filter((name) => name !== "");
-    expect(names).toEqual(["RAYON_NUM_THREADS"]);
-  });
-
-  it("limits CPU and address space by the module's size", async () => {
-    standIn(
-      'printf %s "$1" > "${0%/*}/job-$$"; printf %s "$1" > "${0%/*}/job"',
-    );
-    const { compiler } = open({ stackLimitBytes: 12345 });
-    const job = async (sizeBytes: number) => {
-      await compiler.compile(moduleOfSize("m", sizeBytes), "core", artifact());
-      return JSON.parse(readFileSync(join(dir, "job"), "utf8")) as unknown;
-    };
-
-    expect(await job(1)).toEqual({
-      modulePath: join(dir, "m"),
-      digest: "sha256:m",
-      sizeBytes: 1,
-      kind: "core",
-      artifactPath: artifact(),
-      stackLimitBytes: 12345,
-      cpuLimitSeconds: 23,
-      addressSpaceBytes: 256 * MiB + 20,
-    });
-    expect(await job(77 * MiB)).toMatchObject({
-      cpuLimitSeconds: 20 + 3 * 77,
-      addressSpaceBytes: 256 * MiB + 20 * 77 * MiB,
-    });
-  });
-
+describe("engine/compiler jobs", () => {
   it.each([
     {
-      name: "its CPU limit",
-      script: "kill -XCPU $$",
-      want: "it needs more than 23 CPU seconds or 256 MiB (SIGXCPU)",
+      name: "check",
+      start: (compiler: Compiler, file: ModuleFile) => compiler.check(file),
+      task: { check: { memoryLimitBytes: 54321 } },
     },
     {
-      name: "its address space",
-      script: "echo 'memory allocation failed' >&2; kill -ABRT $$",
-      want: "it needs more than 23 CPU seconds or 256 MiB (SIGABRT)",
-    },
-    {
-      name: "a crash",
-      script: "kill -SEGV $$",
-      want: "it needs more than 23 CPU seconds or 256 MiB (SIGSEGV)",
-    },
-    {
-      name: "a panic, whose text is the module's in part",
-      script:
-        "printf 'panicked at \\033[31m\\r\"x\"\\nnote: more' >&2; exit 101",
-      want: String.raw`it needs more than 23 CPU seconds or 256 MiB (panicked at \u001b[31m\u000d\"x\")`,
-    },
-    {
-      name: "silence",
-      script: "exit 1",
-      want: "it needs more than 23 CPU seconds or 256 MiB ()",
-    },
-    {
-      name: "an answer that is none",
-      script: "echo null; exit 1",
-      want: "it needs more than 23 CPU seconds or 256 MiB ()",
-    },
-    {
-      name: "an answer without a message",
-      script: `echo '{"ok":false,"code":"invalid"}'; exit 2`,
-      want: "it needs more than 23 CPU seconds or 256 MiB ()",
-    },
-    {
-      name: "an answer without end",
-      script: "head -c 1000000 /dev/zero | tr '\\0' '{'; exit 2",
-      want: "it needs more than 23 CPU seconds or 256 MiB ()",
+      name: "compile",
+      start: (compiler: Compiler, file: ModuleFile) =>
+        compiler.compile(file, "component", "/cache/artifact"),
+      task: { compile: { kind: "component", artifactPath: "/cache/artifact" } },
     },
   ])(
-    "takes $name for a module that asks too much",
-    async ({ script, want }) => {
-      standIn(script);
-      const { compiler } = open();
+    "limits CPU and address space of a $name by the module's size",
+    async ({ start, task }) => {
+      standIn('printf %s "$1" > "${0%/*}/job"');
+      const { compiler } = open({
+        stackLimitBytes: 12345,
+        memoryLimitBytes: 54321,
+      });
+      const job = async (sizeBytes: number) => {
+        await start(compiler, moduleOfSize("m", sizeBytes));
+        return JSON.parse(readFileSync(join(dir, "job"), "utf8")) as unknown;
+      };
 
-      const failure = await compiler.compile(
-        moduleOfSize("m", 1),
-        "core",
-        artifact(),
-      );
-
-      expect(failure).toEqual({ kind: "exhausted", text: want });
+      expect(await job(1)).toEqual({
+        task,
+        modulePath: join(dir, "m"),
+        digest: "sha256:m",
+        sizeBytes: 1,
+        stackLimitBytes: 12345,
+        cpuLimitSeconds: 23,
+        addressSpaceBytes: 256 * MiB + 20,
+      });
+      expect(await job(77 * MiB)).toMatchObject({
+        cpuLimitSeconds: 20 + 3 * 77,
+        addressSpaceBytes: 256 * MiB + 20 * 77 * MiB,
+      });
     },
   );
 
-  it("bounds a long reason", async () => {
-    standIn(`printf '{"code":"invalid","message":"%010000d"}' 0; exit 2`);
-    const { compiler } = open();
-
-    const failure = await compiler.compile(
-      moduleOfSize("m", 1),
-      "core",
-      artifact(),
-    );
-
-    expect(failure?.kind).toBe("refused");
-    expect(failure?.text.length).toBeLessThan(1_100);
-  });
-
-  it("kills a child that takes too long by the clock", async () => {
-    standInThatWaits();
-    const { compiler } = open();
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const compiling = compiler.compile(
-      moduleOfSize("m", 1),
-      "core",
-      artifact(),
-    );
-    await vi.waitUntil(() => hasStarted("artifact"), { timeout: 20_000 });
-
-    vi.advanceTimersByTime(67_000);
-
-    expect(await compiling).toEqual({
-      kind: "exhausted",
-      text: "it took longer than 67 s",
-    });
-    expect(isAlive(pidOf("artifact"))).toBe(false);
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it.each([
-    {
-      name: "the program is missing",
-      arrange: () => {
-        started.program = join(dir, "missing");
-      },
-      want: /^cannot start the compiler: spawn .* ENOENT$/,
-    },
-    {
-      name: "the program may not be run",
-      arrange: () => {
-        standIn("exit 0");
-        chmodSync(started.program ?? "", 0o600);
-      },
-      want: /^cannot start the compiler: spawn .* EACCES$/,
-    },
-    {
-      name: "there are no file descriptors, so no pipes",
-      arrange: () => {
-        started.spawn = () => {
-          const child = new ChildProcess();
-          process.nextTick(() =>
-            child.emit("error", new Error("spawn EMFILE")),
-          );
-          return child;
-        };
-      },
-      want: /^cannot start the compiler: spawn EMFILE$/,
-    },
-    {
-      name: "there is no memory",
-      arrange: () => {
-        started.spawn = () => {
-          throw new Error("spawn ENOMEM");
-        };
-      },
-      want: /^cannot start the compiler: spawn ENOMEM$/,
-    },
-  ])("says that it cannot start when $name", async ({ arrange, want }) => {
-    arrange();
-    const { compiler } = open();
+    { name: "a byte", sizeBytes: 1, wallSeconds: 67 },
+    { name: "20 MiB", sizeBytes: 20 * MiB, wallSeconds: 200 },
+    { name: "a gibibyte", sizeBytes: 1024 * MiB, wallSeconds: 600 },
+  ])(
+    "gives a module of $name $wallSeconds s by the clock",
+    async ({ sizeBytes, wallSeconds }) => {
+      standIn(scriptThatWaits());
+      const { compiler } = open();
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      const file = moduleOfSize("m", sizeBytes);
+      const compiling = compiler.compile(file, "core", artifact());
+      await vi.waitUntil(() => hasStarted(artifact()), { timeout: 20_000 });
 
-    const failure = await compiler.compile(
-      moduleOfSize("m", 1),
-      "core",
-      artifact(),
-    );
+      vi.advanceTimersByTime(wallSeconds * 1000);
 
-    expect(failure).toEqual({
-      kind: "unavailable",
-      text: expect.stringMatching(want) as string,
-    });
-  });
+      expect(await compiling).toEqual({
+        kind: "exhausted",
+        text: `it took longer than ${wallSeconds} s`,
+      });
+    },
+  );
 
   it("logs every five seconds that it is still compiling", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler, lines } = open();
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const file = moduleOfSize("m", 1);
     const compiling = compiler.compile(file, "core", artifact());
-    await vi.waitUntil(() => hasStarted("artifact"), { timeout: 20_000 });
+    await vi.waitUntil(() => hasStarted(artifact()), { timeout: 20_000 });
 
     vi.advanceTimersByTime(15_000);
 
@@ -495,11 +263,11 @@ describe("engine/compiler child process", () => {
 
 describe("engine/compiler lanes", () => {
   it("does not let a small module wait behind a large one", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler } = open();
     const large = moduleOfSize("large", SMALL_BYTES + 1);
     void compiler.compile(large, "core", artifact("large"));
-    await until(() => hasStarted("large"));
+    await until(() => hasStarted(artifact("large")));
     void compiler.compile(large, "core", artifact("large-2"));
 
     started.program = null;
@@ -507,12 +275,12 @@ describe("engine/compiler lanes", () => {
     const failure = await compiler.compile(small, "core", artifact("small"));
 
     expect(failure).toBeNull();
-    expect(isAlive(pidOf("large"))).toBe(true);
-    expect(hasStarted("large-2")).toBe(false);
+    expect(isAlive(pidOf(artifact("large")))).toBe(true);
+    expect(hasStarted(artifact("large-2"))).toBe(false);
   });
 
   it("does not let a large module wait behind a small one", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler } = open();
 
     void compiler.compile(
@@ -526,11 +294,13 @@ describe("engine/compiler lanes", () => {
       artifact("large"),
     );
 
-    await until(() => hasStarted("small") && hasStarted("large"));
+    await until(
+      () => hasStarted(artifact("small")) && hasStarted(artifact("large")),
+    );
   });
 
   it("compiles as many large modules at once as it may, one small one", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler } = open({ maxConcurrentCompiles: 2 });
     for (const name of ["large-1", "large-2", "large-3"]) {
       const file = moduleOfSize(name, SMALL_BYTES + 1);
@@ -539,31 +309,108 @@ describe("engine/compiler lanes", () => {
     for (const name of ["small-1", "small-2"])
       void compiler.compile(moduleOfSize(name, 1), "core", artifact(name));
     await until(() =>
-      ["large-1", "large-2", "small-1"].every((name) => hasStarted(name)),
+      ["large-1", "large-2", "small-1"].every((name) =>
+        hasStarted(artifact(name)),
+      ),
     );
-    expect([hasStarted("large-3"), hasStarted("small-2")]).toEqual([
-      false,
-      false,
-    ]);
+    expect([
+      hasStarted(artifact("large-3")),
+      hasStarted(artifact("small-2")),
+    ]).toEqual([false, false]);
 
-    process.kill(pidOf("small-1"), "SIGKILL");
-    process.kill(pidOf("large-2"), "SIGKILL");
+    process.kill(pidOf(artifact("small-1")), "SIGKILL");
+    process.kill(pidOf(artifact("large-2")), "SIGKILL");
 
-    await until(() => hasStarted("large-3") && hasStarted("small-2"));
+    await until(
+      () => hasStarted(artifact("large-3")) && hasStarted(artifact("small-2")),
+    );
   });
 
   it("refuses more than 256 that wait", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler } = open();
     const file = moduleOfSize("m", 1);
     const waiting = Array.from({ length: 257 }, (_, n) =>
       compiler.compile(file, "core", artifact(`${n}`)),
     );
-    await until(() => hasStarted("0"));
+    await until(() => hasStarted(artifact("0")));
 
     const failure = await compiler.compile(file, "core", artifact());
 
     expect(failure).toEqual({
+      kind: "unavailable",
+      text: "too many modules wait to be compiled",
+    });
+    compiler.close();
+    await Promise.all(waiting);
+  });
+});
+
+describe("engine/compiler checks", () => {
+  const modulePath = (name: string) => join(dir, name);
+
+  it("wait for no compile", async () => {
+    standIn(scriptThatWaits());
+    const { compiler } = open();
+    const small = moduleOfSize("small", SMALL_BYTES);
+    const large = moduleOfSize("large", SMALL_BYTES + 1);
+    for (const name of ["1", "2", "3"]) {
+      void compiler.compile(small, "core", artifact(`small-${name}`));
+      void compiler.compile(large, "core", artifact(`large-${name}`));
+    }
+    await until(() =>
+      ["small-1", "large-1"].every((name) => hasStarted(artifact(name))),
+    );
+
+    started.program = null;
+    const file = await writeModule(dir, "Path m", await guest("v1/hello"));
+    const outcome = await compiler.check(file);
+
+    expect(outcome).toEqual({ kind: "done", moduleKind: "core" });
+    expect(isAlive(pidOf(artifact("small-1")))).toBe(true);
+    expect(isAlive(pidOf(artifact("large-1")))).toBe(true);
+  });
+
+  it("hold up no compile", async () => {
+    standIn(scriptThatWaits("modulePath"));
+    const { compiler } = open();
+    for (const name of ["a", "b", "c"])
+      void compiler.check(moduleOfSize(name, 1));
+    await until(() => ["a", "b"].every((name) => hasStarted(modulePath(name))));
+
+    started.program = null;
+    const file = await module("(module)");
+
+    expect(await compiler.compile(file, "core", artifact())).toBeNull();
+    expect(isAlive(pidOf(modulePath("a")))).toBe(true);
+  });
+
+  it.each([
+    { name: "small", sizeBytes: 1 },
+    { name: "large", sizeBytes: SMALL_BYTES + 1 },
+  ])("of $name modules run two at once", async ({ sizeBytes }) => {
+    standIn(scriptThatWaits("modulePath"));
+    const { compiler } = open({ maxConcurrentCompiles: 8 });
+    for (const name of ["a", "b", "c"])
+      void compiler.check(moduleOfSize(name, sizeBytes));
+    await until(() => ["a", "b"].every((name) => hasStarted(modulePath(name))));
+    expect(hasStarted(modulePath("c"))).toBe(false);
+
+    process.kill(pidOf(modulePath("a")), "SIGKILL");
+
+    await until(() => hasStarted(modulePath("c")));
+    expect(isAlive(pidOf(modulePath("b")))).toBe(true);
+  });
+
+  it("are refused when more than 256 wait", async () => {
+    standIn(scriptThatWaits("modulePath"));
+    const { compiler } = open();
+    const waiting = Array.from({ length: 258 }, () =>
+      compiler.check(moduleOfSize("m", 1)),
+    );
+    await until(() => hasStarted(modulePath("m")));
+
+    expect(await compiler.check(moduleOfSize("m", 1))).toEqual({
       kind: "unavailable",
       text: "too many modules wait to be compiled",
     });
@@ -579,19 +426,19 @@ describe("engine/compiler close", () => {
   };
 
   it("kills what runs and starts nothing that waits", async () => {
-    standInThatWaits();
+    standIn(scriptThatWaits());
     const { compiler } = open();
     const file = moduleOfSize("m", 1);
     const running = compiler.compile(file, "core", artifact("running"));
     const waiting = compiler.compile(file, "core", artifact("waiting"));
-    await until(() => hasStarted("running"));
+    await until(() => hasStarted(artifact("running")));
 
     compiler.close();
 
     expect(await running).toEqual(shuttingDown);
     expect(await waiting).toEqual(shuttingDown);
-    expect(isAlive(pidOf("running"))).toBe(false);
-    expect(hasStarted("waiting")).toBe(false);
+    expect(isAlive(pidOf(artifact("running")))).toBe(false);
+    expect(hasStarted(artifact("waiting"))).toBe(false);
   });
 
   it("starts nothing afterwards", async () => {
@@ -601,6 +448,7 @@ describe("engine/compiler close", () => {
     compiler.close();
     compiler.close();
 
+    expect(await compiler.check(file)).toEqual(shuttingDown);
     expect(await compiler.compile(file, "core", artifact())).toEqual(
       shuttingDown,
     );

@@ -13,11 +13,12 @@ import type * as Native from "../../../src/engine/native.js";
 import type {
   EngineSettings,
   NativeAddon,
-  NativeDeadline,
   NativeEngine,
+  RunDone,
   RunReport,
 } from "../../../src/engine/native.js";
 import type { RunRequest } from "../../../src/engine/run.js";
+import type { Logger } from "../../../src/ports.js";
 import {
   clock,
   createLogCollector,
@@ -26,12 +27,12 @@ import {
   scope,
 } from "../../support/engine.js";
 import {
-  deferred,
+  failed,
   fakeModule,
   moduleFile,
+  reportOf,
   settle,
   useFakeTime,
-  type Deferred,
   type FakeModule,
 } from "./fixtures.js";
 
@@ -51,49 +52,65 @@ afterEach(() => {
   rmSync(cacheDir, { recursive: true, force: true });
 });
 
+/** A run in the double of the addon. */
+interface FakeRun {
+  readonly id: number;
+  readonly memoryLimitBytes: number;
+  /** What `remainingMs` says; a test makes it overdue. */
+  leftMs: number;
+  cancels: number;
+  /** Ends it, as the addon does: from its one callback. */
+  done(response: Buffer | null, report?: RunReport): void;
+}
+
 /** An engine over a double of the addon, whose artifacts are all there and whose runs wait. */
 function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
   const settings: EngineSettings[] = [];
   const modules: FakeModule[] = [];
-  const runs: Deferred<RunReport>[] = [];
-  const deadlines: FakeDeadline[] = [];
+  const runs: FakeRun[] = [];
   const closeNative = vi.fn<() => void>();
   let abi = 1;
 
-  class FakeDeadline implements NativeDeadline {
-    readonly cancel = vi.fn<() => void>();
-    leftMs: number;
-    constructor(timeoutMs: number) {
-      this.leftMs = timeoutMs;
-      deadlines.push(this);
-    }
-    remainingMs(): number {
-      return this.leftMs;
-    }
-  }
   class FakeEngine implements NativeEngine {
     readonly compatibilityHash = "cafe";
     readonly pooled = pooled;
     readonly close = closeNative;
-    constructor(given: EngineSettings) {
+    readonly #done: RunDone;
+    constructor(given: EngineSettings, done: RunDone) {
       settings.push(given);
+      this.#done = done;
     }
-    precheck: NativeEngine["precheck"] = () => Promise.resolve("core");
     seal: NativeEngine["seal"] = () => Promise.resolve(null);
     load: NativeEngine["load"] = () => {
       const module = fakeModule(abi);
       modules.push(module);
       return Promise.resolve(module);
     };
-    run: NativeEngine["run"] = (module) => {
+    run: NativeEngine["run"] = (id, module, _bytes, timeoutMs, _in, memory) => {
       if ((module as FakeModule).dispose.mock.calls.length > 0)
         throw new Error("the module was disposed of");
-      const run = deferred<RunReport>();
-      runs.push(run);
-      return run.promise;
+      runs.push({
+        id,
+        memoryLimitBytes: memory,
+        leftMs: timeoutMs,
+        cancels: 0,
+        done: (response, report) => {
+          this.#done(id, response, report ?? null);
+        },
+      });
     };
+    cancel: NativeEngine["cancel"] = (id) => {
+      this.#find(id).cancels += 1;
+    };
+    remainingMs: NativeEngine["remainingMs"] = (id) => this.#find(id).leftMs;
+
+    #find(id: number): FakeRun {
+      const run = runs.find((one) => one.id === id);
+      if (run === undefined) throw new Error(`no run has the number ${id}`);
+      return run;
+    }
   }
-  loaded.addon = { NativeEngine: FakeEngine, NativeDeadline: FakeDeadline };
+  loaded.addon = { NativeEngine: FakeEngine };
   const { logger, lines } = createLogCollector();
   const engine: Engine = createEngine(
     {
@@ -126,22 +143,12 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
     settings,
     modules,
     runs,
-    deadlines,
     closeNative,
     setAbi: (value: number) => {
       abi = value;
     },
   };
 }
-
-const report = (part: Partial<RunReport> = {}): RunReport => ({
-  lines: [],
-  droppedLines: 0,
-  computeMs: 0,
-  peakMemoryBytes: 0,
-  memoryDenials: 0,
-  ...part,
-});
 
 describe("engine/engine start", () => {
   it("hands the addon what the operator set", () => {
@@ -161,6 +168,7 @@ describe("engine/engine start", () => {
         poolSlots: 17,
         artifactKey,
         trustCacheDir: true,
+        maxResponseBytes: 16 * MiB,
       },
     ]);
     expect(lines).toEqual([]);
@@ -225,7 +233,7 @@ describe("engine/engine run", () => {
 
     const running = engine.run(lease, request, scope());
     await settle();
-    runs[0]?.resolve(report({ response: Buffer.from("answer") }));
+    runs[0]?.done(Buffer.from("answer"));
 
     expect(await running).toEqual(Buffer.from("answer"));
   });
@@ -242,53 +250,69 @@ describe("engine/engine run", () => {
   });
 
   it("keeps the slot until the sandbox is done, though the caller has its answer", async () => {
-    const { engine, request, runs, deadlines } = setUp({
-      maxConcurrentRuns: 1,
-    });
+    const { engine, request, runs } = setUp({ maxConcurrentRuns: 1 });
     const lease = await engine.load(moduleFile(1), scope());
     const first = refusal(engine.run(lease, request, scope()));
     await settle();
     const second = engine.run(lease, request, scope());
-    for (const deadline of deadlines) deadline.leftMs = -100;
+    for (const run of runs) run.leftMs = -100;
     await vi.advanceTimersByTimeAsync(2_000);
     expect((await first).code).toBe("run-timeout");
     await settle();
     expect(runs).toHaveLength(1);
 
-    runs[0]?.resolve(report());
+    runs[0]?.done(null, failed("timeout"));
     await settle();
     expect(runs).toHaveLength(2);
-    runs[1]?.resolve(report({ response: Buffer.from("second") }));
+    runs[1]?.done(Buffer.from("second"));
 
     expect(await second).toEqual(Buffer.from("second"));
   });
 
   it.each([
-    {
-      name: "fails",
-      end: (run: Deferred<RunReport> | undefined) =>
-        run?.resolve(
-          report({ failure: { kind: "trap", detail: "x", backtrace: "" } }),
-        ),
-    },
-    {
-      name: "ends in a fault of the addon",
-      end: (run: Deferred<RunReport> | undefined) =>
-        run?.reject(new Error("[internal] the sandbox panicked")),
-    },
-  ])("gives the slot back when a run $name", async ({ end }) => {
+    { name: "fails", report: failed("trap") },
+    { name: "ends in a fault of the sandbox", report: failed("internal") },
+  ])("gives the slot back when a run $name", async ({ report }) => {
     const { engine, request, runs } = setUp({ maxConcurrentRuns: 1 });
     const lease = await engine.load(moduleFile(1), scope());
     const first = refusal(engine.run(lease, request, scope()));
     const second = engine.run(lease, request, scope());
     await settle();
 
-    end(runs[0]);
+    runs[0]?.done(null, report);
     await first;
     await settle();
-    runs[1]?.resolve(report({ response: Buffer.from("second") }));
+    runs[1]?.done(Buffer.from("second"));
 
     expect(await second).toEqual(Buffer.from("second"));
+  });
+
+  it("gives the slot back when the guest's lines cannot be logged, and says so", async () => {
+    const { engine, request, runs, lines } = setUp({ maxConcurrentRuns: 1 });
+    const lease = await engine.load(moduleFile(1), scope());
+    const full = new Error("the log is full");
+    const logger: Logger = {
+      ...request.logger,
+      info: () => {
+        throw full;
+      },
+    };
+    const first = engine.run(lease, { ...request, logger }, scope());
+    const second = engine.run(lease, request, scope());
+    await settle();
+
+    const line = { source: "info" as const, message: "hello", pairs: [] };
+    runs[0]?.done(Buffer.from("first"), reportOf({ lines: [line] }));
+    await settle();
+    runs[1]?.done(Buffer.from("second"));
+
+    expect(await first).toEqual(Buffer.from("first"));
+    expect(await second).toEqual(Buffer.from("second"));
+    expect(lines).toContainEqual({
+      level: "error",
+      message: "cannot settle a run",
+      fields: { err: full },
+    });
   });
 
   it("gives the slot back when the addon will not even start", async () => {
@@ -302,7 +326,7 @@ describe("engine/engine run", () => {
     expect(error.code).toBe("engine-fault");
     const running = engine.run(good, request, scope());
     await settle();
-    runs[0]?.resolve(report());
+    runs[0]?.done(null);
     expect(await running).toHaveLength(0);
   });
 
@@ -334,11 +358,36 @@ describe("engine/engine run", () => {
     ]);
     expect(runs).toHaveLength(1);
   });
+
+  it.each([
+    { name: "less", maxTotalRunMemoryBytes: 3 * MiB, want: 3 * MiB },
+    { name: "as much", maxTotalRunMemoryBytes: 4 * MiB, want: 4 * MiB },
+    { name: "more", maxTotalRunMemoryBytes: 5 * MiB, want: 4 * MiB },
+    { name: "no bound", maxTotalRunMemoryBytes: 0, want: 4 * MiB },
+  ])(
+    "gives no run more memory than all may hold: $name",
+    async ({ maxTotalRunMemoryBytes, want }) => {
+      const { engine, request, runs } = setUp({ maxTotalRunMemoryBytes });
+      const lease = await engine.load(moduleFile(1), scope());
+      const limits = { ...request.limits, memoryBytes: 4 * MiB };
+
+      const refused = refusal(
+        engine.run(lease, { ...request, limits }, scope()),
+      );
+      await settle();
+
+      expect(runs[0]?.memoryLimitBytes).toBe(want);
+      runs[0]?.done(null, failed("memory"));
+      expect((await refused).message).toContain(
+        `limits.memory is ${want} bytes`,
+      );
+    },
+  );
 });
 
 describe("engine/engine close", () => {
   it("cancels what runs, waits for its end, then frees everything", async () => {
-    const { engine, request, runs, deadlines, modules, closeNative } = setUp({
+    const { engine, request, runs, modules, closeNative } = setUp({
       maxConcurrentRuns: 1,
     });
     const lease = await engine.load(moduleFile(1), scope());
@@ -349,15 +398,12 @@ describe("engine/engine close", () => {
     const closing = engine.close();
     await settle();
 
-    expect(deadlines.map(({ cancel }) => cancel.mock.calls.length)).toEqual([
-      1,
-    ]);
+    expect(runs.map(({ cancels }) => cancels)).toEqual([1]);
     expect((await waiting).message).toBe(
       "waiting for a run slot: shutting down",
     );
     expect(closeNative).not.toHaveBeenCalled();
-    const failure = { kind: "cancelled", detail: "", backtrace: "" } as const;
-    runs[0]?.resolve(report({ failure }));
+    runs[0]?.done(null, failed("cancelled"));
     await closing;
     expect((await running).code).toBe("run-cancelled");
     expect(modules[0]?.dispose).toHaveBeenCalledTimes(1);
@@ -365,10 +411,11 @@ describe("engine/engine close", () => {
     expect(runs).toHaveLength(1);
   });
 
-  it("waits two seconds at most for a run that does not end", async () => {
+  it("waits two seconds at most for a run that does not end, whose caller has its answer then", async () => {
     const { engine, request, closeNative } = setUp();
     const lease = await engine.load(moduleFile(1), scope());
-    void engine.run(lease, request, scope()).catch(() => undefined);
+    const limits = { ...request.limits, timeoutMs: 60_000 };
+    const running = refusal(engine.run(lease, { ...request, limits }, scope()));
     await settle();
 
     const closing = engine.close();
@@ -378,6 +425,7 @@ describe("engine/engine close", () => {
     await closing;
 
     expect(closeNative).toHaveBeenCalledTimes(1);
+    expect((await running).code).toBe("run-cancelled");
   });
 
   it("runs nothing afterwards", async () => {

@@ -2,7 +2,12 @@ import { setImmediate } from "node:timers/promises";
 
 import { vi, type Mock } from "vitest";
 
-import type { NativeModule } from "../../../src/engine/native.js";
+import type {
+  NativeEngine,
+  NativeModule,
+  RunFailure,
+  RunReport,
+} from "../../../src/engine/native.js";
 import type { Digest, ModuleFile } from "../../../src/ports.js";
 
 /**
@@ -54,6 +59,48 @@ export interface FakeModule extends NativeModule {
 
 export function fakeModule(abi = 1): FakeModule {
   return { abi, pooled: true, dispose: vi.fn<() => void>() };
+}
+
+/** A sandbox that writes down what it is asked; whoever made it says when a run is done. */
+export interface FakeNative extends NativeEngine {
+  readonly run: Mock<NativeEngine["run"]>;
+  readonly cancel: Mock<NativeEngine["cancel"]>;
+}
+
+export function fakeNative(overrides: Partial<FakeNative> = {}): FakeNative {
+  const notHere = () => Promise.reject(new Error("not here"));
+  return {
+    compatibilityHash: "hash",
+    pooled: true,
+    seal: notHere,
+    load: notHere,
+    run: vi.fn<NativeEngine["run"]>(),
+    cancel: vi.fn<NativeEngine["cancel"]>(),
+    remainingMs: () => Infinity,
+    close: () => undefined,
+    ...overrides,
+  };
+}
+
+/** What the sandbox reports of a run that logged nothing. */
+export function reportOf(part: Partial<RunReport> = {}): RunReport {
+  return {
+    lines: [],
+    droppedLines: 0,
+    computeMs: 1,
+    peakMemoryBytes: 65536,
+    memoryDenials: 0,
+    ...part,
+  };
+}
+
+/** What the sandbox reports of a run that failed. */
+export function failed(
+  kind: RunFailure["kind"],
+  detail = "what happened",
+  backtrace = "",
+): RunReport {
+  return reportOf({ failure: { kind, detail, backtrace } });
 }
 
 /** A promise and how to settle it. */

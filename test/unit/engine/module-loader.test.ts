@@ -3,7 +3,11 @@ import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import type { ArtifactStore } from "../../../src/engine/artifact-store.js";
-import type { Compiler, CompileFailure } from "../../../src/engine/compiler.js";
+import type { Compiler } from "../../../src/engine/compiler.js";
+import type {
+  CompileFailure,
+  CompilerOutcome,
+} from "../../../src/engine/compiler-process.js";
 import { EngineError } from "../../../src/engine/error.js";
 import {
   createModuleLoader,
@@ -24,6 +28,7 @@ import {
   deferred,
   digestOf,
   fakeModule,
+  fakeNative,
   moduleFile,
   settle,
   useFakeTime,
@@ -32,6 +37,8 @@ import {
 
 const TEN_MINUTES_MS = 600_000;
 const m1 = moduleFile(1);
+const isCore: CompilerOutcome = { kind: "done", moduleKind: "core" };
+const noModule: CompilerOutcome = { kind: "refused", text: "not a module" };
 
 let store: ModuleStore;
 beforeEach(useFakeTime);
@@ -49,9 +56,7 @@ function setUp(maxModules = 0) {
   const sealed = new Map<string, ModuleKind>();
   let directory = "/cache";
   let temporaries = 0;
-  const precheck = vi.fn<NativeEngine["precheck"]>(() =>
-    Promise.resolve("core"),
-  );
+  const check = vi.fn<Compiler["check"]>(() => Promise.resolve(isCore));
   const seal = vi.fn<NativeEngine["seal"]>((path, kind, { filePath }) => {
     if (!written.delete(path)) throw new Error(`[io] no such file ${path}`);
     sealed.set(filePath, kind);
@@ -81,34 +86,26 @@ function setUp(maxModules = 0) {
     fallBack,
     close: () => undefined,
   };
-  const native: NativeEngine = {
-    compatibilityHash: "hash",
-    pooled: true,
-    precheck,
-    seal,
-    load,
-    run: () => Promise.reject(new Error("nothing runs here")),
-    close: () => undefined,
-  };
+  const native = fakeNative({ seal, load });
   const { logger, lines } = createLogCollector();
   store = createModuleStore(maxModules, clock);
   const loader = createModuleLoader({
     native,
     store,
     artifacts,
-    compiler: { compile, close: () => undefined },
+    compiler: { check, compile, close: () => undefined },
     clock,
     logger,
   });
   const calls = () => ({
-    prechecks: precheck.mock.calls.length,
+    checks: check.mock.calls.length,
     compiles: compile.mock.calls.length,
     loads: load.mock.calls.length,
     seals: seal.mock.calls.length,
   });
   return {
     loader,
-    precheck,
+    check,
     seal,
     load,
     compile,
@@ -145,12 +142,10 @@ describe("engine/module-loader tiers", () => {
 
     const lease = await parts.loader.load(m1, scope());
 
-    const { digest, filePath, sizeBytes } = m1;
+    const { digest } = m1;
     const artifact = { filePath: `/cache/${digest}`, digest };
     expect(lease.module.abi).toBe(1);
-    expect(parts.precheck.mock.calls).toEqual([
-      [{ filePath, digest, sizeBytes }],
-    ]);
+    expect(parts.check.mock.calls).toEqual([[m1]]);
     expect(parts.compile.mock.calls).toEqual([[m1, "core", "/cache/tmp-0"]]);
     expect(parts.seal.mock.calls).toEqual([["/cache/tmp-0", "core", artifact]]);
     expect(parts.load.mock.calls).toEqual([[artifact], [artifact]]);
@@ -159,7 +154,10 @@ describe("engine/module-loader tiers", () => {
 
   it("compiles and maps a component as one", async () => {
     const parts = setUp();
-    parts.precheck.mockResolvedValueOnce("component");
+    parts.check.mockResolvedValueOnce({
+      kind: "done",
+      moduleKind: "component",
+    });
 
     const lease = await parts.loader.load(m1, scope());
 
@@ -175,7 +173,7 @@ describe("engine/module-loader tiers", () => {
     await parts.loader.load(m1, scope());
 
     expect(parts.calls()).toEqual({
-      prechecks: 0,
+      checks: 0,
       compiles: 0,
       loads: 1,
       seals: 0,
@@ -240,7 +238,7 @@ describe("engine/module-loader single flight", () => {
     );
 
     expect(parts.calls()).toEqual({
-      prechecks: 1,
+      checks: 1,
       compiles: 1,
       loads: 2,
       seals: 1,
@@ -248,32 +246,25 @@ describe("engine/module-loader single flight", () => {
     expect(new Set(leases.map(({ module }) => module)).size).toBe(1);
   });
 
-  it("loads modules of different digests beside each other, checking two at once", async () => {
+  it("loads modules of different digests beside each other", async () => {
     const parts = setUp();
-    const checks = [1, 2, 3].map(() => deferred<"core">());
-    let started = 0;
-    parts.precheck.mockImplementation(() => {
-      const check = checks[started++];
-      return check?.promise ?? Promise.resolve("core");
-    });
+    const slow = deferred<CompilerOutcome>();
+    parts.check.mockReturnValueOnce(slow.promise);
 
-    const loads = [1, 2, 3].map((n) =>
-      parts.loader.load(moduleFile(n), scope()),
+    const first = parts.loader.load(m1, scope());
+    await Promise.all(
+      [2, 3].map((n) => parts.loader.load(moduleFile(n), scope())),
     );
-    await settle();
-    expect(started).toBe(2);
-    checks[1]?.resolve("core");
-    await loads[1];
-    expect(started).toBe(3);
-    for (const check of checks) check.resolve("core");
+    expect(store.size).toBe(2);
+    slow.resolve(isCore);
 
-    await Promise.all(loads);
+    await first;
     expect(store.size).toBe(3);
   });
 
   it("tells everybody in it why it failed, by the name each knows", async () => {
     const parts = setUp();
-    parts.precheck.mockRejectedValueOnce(new Error("[invalid] not a module"));
+    parts.check.mockResolvedValueOnce(noModule);
 
     const messages = await Promise.all(
       ["Path a.wasm", "Path b.wasm"].map((description) =>
@@ -285,7 +276,7 @@ describe("engine/module-loader single flight", () => {
       "module-invalid: module Path a.wasm cannot be loaded: not a module",
       "module-invalid: module Path b.wasm cannot be loaded: not a module",
     ]);
-    expect(parts.calls().prechecks).toBe(1);
+    expect(parts.calls().checks).toBe(1);
   });
 });
 
@@ -300,7 +291,7 @@ describe("engine/module-loader full store", () => {
       ),
     );
 
-    expect(parts.calls()).toMatchObject({ prechecks: 2, compiles: 2 });
+    expect(parts.calls()).toMatchObject({ checks: 2, compiles: 2 });
     const modules = new Set(leases.map(({ module }) => module as FakeModule));
     expect(modules.size).toBe(1);
     await settle();
@@ -333,7 +324,7 @@ describe("engine/module-loader full store", () => {
       [1, 2].map((n) => parts.loader.load(moduleFile(n), scope())),
     );
 
-    expect(parts.calls().prechecks).toBe(2);
+    expect(parts.calls().checks).toBe(2);
     expect(a?.module).not.toBe(b?.module);
   });
 });
@@ -342,9 +333,18 @@ describe("engine/module-loader full store", () => {
 const permanent = [
   {
     name: "the pre-check refuses it",
-    arrange: ({ precheck }: Parts) =>
-      precheck.mockRejectedValueOnce(new Error("[invalid] no wasmfn_run")),
+    arrange: ({ check }: Parts) =>
+      check.mockResolvedValueOnce({ kind: "refused", text: "no wasmfn_run" }),
     want: "module-invalid: module Path m1.wasm cannot be loaded: no wasmfn_run",
+  },
+  {
+    name: "it exhausts the pre-check",
+    arrange: ({ check }: Parts) =>
+      check.mockResolvedValueOnce({
+        kind: "exhausted",
+        text: "it crashed the compiler (SIGSEGV)",
+      }),
+    want: "module-invalid: module Path m1.wasm cannot be loaded: it could not be checked: it crashed the compiler (SIGSEGV)",
   },
   {
     name: "the linker refuses it",
@@ -374,29 +374,33 @@ const permanent = [
 const transient = [
   {
     name: "the file changed",
-    arrange: ({ precheck }: Parts) =>
-      precheck.mockRejectedValueOnce(new Error("[changed] the file changed")),
+    arrange: ({ check }: Parts) =>
+      check.mockResolvedValueOnce({
+        kind: "changed",
+        text: "the file changed",
+      }),
     want: "module-changed: module Path m1.wasm cannot be loaded: the file changed",
   },
   {
     name: "the file cannot be read",
-    arrange: ({ precheck }: Parts) =>
-      precheck.mockRejectedValueOnce(new Error("[io] permission denied")),
+    arrange: ({ check }: Parts) =>
+      check.mockResolvedValueOnce({ kind: "io", text: "permission denied" }),
     want: "load-failed: module Path m1.wasm cannot be loaded: permission denied",
   },
   {
-    name: "the addon fails",
-    arrange: ({ precheck }: Parts) =>
-      precheck.mockRejectedValueOnce(new Error("[internal] it panicked")),
-    want: "load-failed: module Path m1.wasm cannot be loaded: it panicked",
+    name: "too many checks wait",
+    arrange: ({ check }: Parts) =>
+      check.mockResolvedValueOnce({
+        kind: "unavailable",
+        text: "too many modules wait to be compiled",
+      }),
+    want: "load-failed: module Path m1.wasm cannot be loaded: too many modules wait to be compiled",
   },
   {
-    name: "the addon throws",
-    arrange: ({ precheck }: Parts) =>
-      precheck.mockImplementationOnce(() => {
-        throw new Error("the sandbox is closed");
-      }),
-    want: "load-failed: module Path m1.wasm cannot be loaded: the sandbox is closed",
+    name: "the compiler fails in a way nobody thought of",
+    arrange: ({ check }: Parts) =>
+      check.mockRejectedValueOnce(new Error("it broke")),
+    want: "load-failed: module Path m1.wasm cannot be loaded: it broke",
   },
   {
     name: "the file changed before the compile",
@@ -497,7 +501,7 @@ describe("engine/module-loader failures", () => {
 
   it("remembers nothing of other modules", async () => {
     const parts = setUp();
-    parts.precheck.mockRejectedValueOnce(new Error("[invalid] not a module"));
+    parts.check.mockResolvedValueOnce(noModule);
     await failure(parts.loader);
 
     const lease = await parts.loader.load(moduleFile(2), scope());
@@ -507,7 +511,7 @@ describe("engine/module-loader failures", () => {
 
   it("tells a caller with no time left what is remembered, not to come again", async () => {
     const parts = setUp();
-    parts.precheck.mockRejectedValueOnce(new Error("[invalid] not a module"));
+    parts.check.mockResolvedValueOnce(noModule);
     await failure(parts.loader);
 
     const error = await refusal(parts.loader.load(m1, scope(-1)));
@@ -605,7 +609,7 @@ describe("engine/module-loader callers who cannot wait", () => {
     end.resolve(null);
     await patient;
     await parts.loader.load(m1, scope());
-    expect(parts.calls()).toMatchObject({ prechecks: 1, compiles: 1 });
+    expect(parts.calls()).toMatchObject({ checks: 1, compiles: 1 });
   });
 
   it("lets a caller who goes go at once, and the others wait", async () => {

@@ -14,7 +14,7 @@ const required = vi.hoisted(() => ({
 vi.mock("node:module", () => ({ createRequire: () => required.load }));
 
 describe("engine/native nativeError", () => {
-  it.each(["invalid", "changed", "stale", "io", "internal"] as const)(
+  it.each(["invalid", "stale", "io", "internal"] as const)(
     "reads the code %s",
     (code) => {
       const error = new Error(`[${code}] expected this, got [io] that`);
@@ -31,6 +31,11 @@ describe("engine/native nativeError", () => {
       name: "an unknown code",
       thrown: new Error("[other] text"),
       want: "[other] text",
+    },
+    {
+      name: "a code of the compiler's",
+      thrown: new Error("[changed] text"),
+      want: "[changed] text",
     },
     { name: "no code", thrown: new Error("it broke"), want: "it broke" },
     {

@@ -3,22 +3,28 @@ import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import type { EngineErrorCode } from "../../../src/engine/error.js";
+import { createNativeRuns } from "../../../src/engine/native-runs.js";
 import type {
-  NativeAddon,
-  NativeDeadline,
   NativeEngine,
   RunFailure,
   RunReport,
 } from "../../../src/engine/native.js";
-import { startRun } from "../../../src/engine/run.js";
+import { run } from "../../../src/engine/run.js";
 import type { Logger, RequestScope } from "../../../src/ports.js";
+import { createRequestScope } from "../../../src/request-scope.js";
 import {
   clock,
   createLogCollector,
   refusal,
   scope,
 } from "../../support/engine.js";
-import { deferred, fakeModule, settle, useFakeTime } from "./fixtures.js";
+import {
+  failed,
+  fakeModule,
+  fakeNative,
+  reportOf,
+  useFakeTime,
+} from "./fixtures.js";
 
 const TIMEOUT_MS = 1_000;
 const MEMORY_BYTES = 64 * 1024 * 1024;
@@ -30,40 +36,26 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A run over doubles of the addon; its report comes when the test says so. */
+/** A run over a double of the addon, which is done with it when the test says so. */
 function setUp(within: RequestScope = scope(), logger?: Logger) {
-  const report = deferred<RunReport>();
   const collected = createLogCollector();
-  const made: [timeoutMs: number, deadlineInMs: number | null][] = [];
-  const cancel = vi.fn<() => void>();
+  const onError = vi.fn<(thrown: unknown) => void>();
+  const onEnded = vi.fn<() => void>();
+  const runs = createNativeRuns(onError);
   const startedAtMs = clock.monotonicMs();
+  let started: Parameters<NativeEngine["run"]> | undefined;
   // As the addon counts: the nearer bound, and what a test adds for waits or takes for the end.
   let extraMs = 0;
-  const run = vi.fn<NativeEngine["run"]>(() => report.promise);
-  class FakeDeadline implements NativeDeadline {
-    readonly #boundMs: number;
-    readonly cancel = cancel;
-    constructor(timeoutMs: number, deadlineInMs: number | null) {
-      made.push([timeoutMs, deadlineInMs]);
-      this.#boundMs = Math.min(timeoutMs, deadlineInMs ?? Infinity);
-    }
-    remainingMs(): number {
-      return this.#boundMs + extraMs - (clock.monotonicMs() - startedAtMs);
-    }
-  }
-  class FakeEngine implements NativeEngine {
-    readonly compatibilityHash = "hash";
-    readonly pooled = true;
-    readonly run = run;
-    precheck = () => Promise.reject(new Error("not here"));
-    seal = () => Promise.reject(new Error("not here"));
-    load = () => Promise.reject(new Error("not here"));
-    close = () => undefined;
-  }
-  const addon: NativeAddon = {
-    NativeEngine: FakeEngine,
-    NativeDeadline: FakeDeadline,
-  };
+  const native = fakeNative({
+    run: vi.fn<NativeEngine["run"]>((...call) => {
+      started = call;
+    }),
+    remainingMs: (id) => {
+      if (id !== started?.[0]) throw new Error(`no run has the number ${id}`);
+      const boundMs = Math.min(started[3], started[4]);
+      return boundMs + extraMs - (clock.monotonicMs() - startedAtMs);
+    },
+  });
   const module = fakeModule();
   const request = {
     bytes: new Uint8Array([1, 2, 3]),
@@ -75,28 +67,26 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
     stepKey: "step",
     logger: logger ?? collected.logger,
   };
-  const start = () => {
-    const started = startRun(
-      { addon, native: new FakeEngine(), clock, maxResponseBytes: 4096 },
-      module,
-      "Path m.wasm",
-      request,
-      within,
-    );
-    let ended = false;
-    void started.ended.then(() => {
-      ended = true;
-    });
-    return { ...started, hasEnded: () => ended };
-  };
   return {
-    start,
-    run,
-    report,
-    made,
-    cancel,
+    start: () =>
+      run(
+        { native, runs, clock },
+        module,
+        "Path m.wasm",
+        request,
+        within,
+        onEnded,
+      ),
+    /** What the addon calls when the run has ended. */
+    done: (response: Buffer | null, report: RunReport | null) => {
+      runs.done(started?.[0] ?? NaN, response, report);
+    },
+    call: () => started,
+    native,
     module,
     request,
+    onEnded,
+    onError,
     lines: collected.lines,
     credit: (ms: number) => {
       extraMs += ms;
@@ -104,56 +94,42 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
   };
 }
 
-function reportOf(part: Partial<RunReport> = {}): RunReport {
-  return {
-    lines: [],
-    droppedLines: 0,
-    computeMs: 1,
-    peakMemoryBytes: 65536,
-    memoryDenials: 0,
-    ...part,
-  };
-}
-
-function failed(
-  kind: RunFailure["kind"],
-  detail = "what happened",
-  backtrace = "",
-): RunReport {
-  return reportOf({ failure: { kind, detail, backtrace } });
-}
-
 describe("engine/run", () => {
   it("hands the addon the request and its bounds, and back the response's bytes", async () => {
     const parts = setUp();
     const response = Buffer.from([9, 8, 7]);
 
-    const run = parts.start();
-    parts.report.resolve(reportOf({ response }));
+    const answer = parts.start();
+    expect(parts.onEnded).not.toHaveBeenCalled();
+    parts.done(response, null);
 
-    expect(await run.response).toBe(response);
-    await run.ended;
-    expect(parts.run).toHaveBeenCalledTimes(1);
-    const [module, bytes, settings] = parts.run.mock.lastCall ?? [];
+    expect(await answer).toBe(response);
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
+    expect(parts.native.run).toHaveBeenCalledTimes(1);
+    const [, module, bytes, ...bounds] = parts.call() ?? [];
     expect(module).toBe(parts.module);
     expect(bytes).toBe(parts.request.bytes);
-    expect(settings).toEqual({
-      memoryLimitBytes: MEMORY_BYTES,
-      maxResponseBytes: 4096,
-    });
-  });
-
-  it("takes a report without response or failure for an empty response", async () => {
-    const parts = setUp();
-
-    const run = parts.start();
-    parts.report.resolve(reportOf());
-
-    expect(await run.response).toHaveLength(0);
+    expect(bounds).toEqual([TIMEOUT_MS, Infinity, MEMORY_BYTES]);
+    expect(parts.native.cancel).not.toHaveBeenCalled();
   });
 
   it.each([
-    { name: "none", within: () => scope(), want: null },
+    { name: "a report", report: reportOf() },
+    { name: "nothing", report: null },
+  ])(
+    "takes $name without response or failure for an empty response",
+    async ({ report }) => {
+      const parts = setUp();
+
+      const answer = parts.start();
+      parts.done(null, report);
+
+      expect(await answer).toEqual(new Uint8Array(0));
+    },
+  );
+
+  it.each([
+    { name: "none", within: () => scope(), want: Infinity },
     { name: "one to come", within: () => scope(250), want: 250 },
     { name: "one in the past", within: () => scope(-250), want: 0 },
     { name: "one long past", within: () => scope(-1e12), want: 0 },
@@ -162,11 +138,11 @@ describe("engine/run", () => {
     async ({ within, want }) => {
       const parts = setUp(within());
 
-      const run = parts.start();
-      parts.report.resolve(reportOf());
-      await run.response;
+      const answer = parts.start();
+      parts.done(null, null);
+      await answer;
 
-      expect(parts.made).toEqual([[TIMEOUT_MS, want]]);
+      expect(parts.call()?.[4]).toBe(want);
     },
   );
 });
@@ -209,53 +185,43 @@ describe("engine/run failures", () => {
   ])("says $code for $kind", async ({ kind, code, want }) => {
     const parts = setUp();
 
-    const run = parts.start();
-    parts.report.resolve(failed(kind));
+    const answer = parts.start();
+    parts.done(null, failed(kind));
 
-    const error = await refusal(run.response);
+    const error = await refusal(answer);
     expect(error.code).toBe(code);
     expect(error.message).toBe(`module Path m.wasm failed: ${want}`);
     expect(error.detail).toBeUndefined();
-    await run.ended;
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
   });
 
   it("keeps the guest's frames for the operator", async () => {
     const parts = setUp();
 
-    const run = parts.start();
-    parts.report.resolve(failed("trap", "unreachable", "a <- b <- run"));
+    const answer = parts.start();
+    parts.done(null, failed("trap", "unreachable", "a <- b <- run"));
 
-    const error = await refusal(run.response);
+    const error = await refusal(answer);
     expect(error.message).toBe("module Path m.wasm failed: unreachable");
     expect(error.detail).toBe("guest frames: a <- b <- run");
   });
 
-  it.each([
-    {
-      name: "rejects",
-      arrange: ({ report }: ReturnType<typeof setUp>) =>
-        report.reject(new Error("[internal] the sandbox panicked")),
-    },
-    {
-      name: "throws",
-      arrange: ({ run }: ReturnType<typeof setUp>) =>
-        run.mockImplementationOnce(() => {
-          throw new Error("the module was disposed of");
-        }),
-    },
-  ])("is a fault of the sandbox when the addon $name", async ({ arrange }) => {
+  it("is a fault of the sandbox when the addon will not start it", async () => {
     const { signal } = new AbortController();
     const parts = setUp(scope(Infinity, signal));
-    arrange(parts);
+    parts.native.run.mockImplementationOnce(() => {
+      throw new Error("the module was disposed of");
+    });
 
-    const run = parts.start();
+    const answer = parts.start();
 
-    const error = await refusal(run.response);
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
+    const error = await refusal(answer);
     expect(error.code).toBe("engine-fault");
     expect(error.message).toBe("module Path m.wasm failed: the sandbox failed");
-    await run.ended;
     expect(vi.getTimerCount()).toBe(0);
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
   });
 });
 
@@ -266,15 +232,22 @@ describe("engine/run guest's lines", () => {
   } satisfies Partial<RunReport>;
 
   it.each([
-    { name: "it answered", report: reportOf(said) },
-    { name: "it failed", report: { ...failed("trap"), ...said } },
-  ])("are logged when $name", async ({ report }) => {
+    {
+      name: "it answered",
+      response: Buffer.from("ok"),
+      report: reportOf(said),
+    },
+    {
+      name: "it failed",
+      response: null,
+      report: { ...failed("trap"), ...said },
+    },
+  ])("are logged when $name", async ({ response, report }) => {
     const parts = setUp();
 
-    const run = parts.start();
-    parts.report.resolve(report);
-    await Promise.allSettled([run.response]);
-    await run.ended;
+    const answer = parts.start();
+    parts.done(response, report);
+    await Promise.allSettled([answer]);
 
     expect(parts.lines.map(({ message }) => message)).toEqual([
       "guest log",
@@ -284,34 +257,53 @@ describe("engine/run guest's lines", () => {
 
   it("are logged though its caller was answered long ago", async () => {
     const parts = setUp();
-    const run = parts.start();
-    const refused = refusal(run.response);
+    const refused = refusal(parts.start());
     await vi.advanceTimersByTimeAsync(5_000);
     await refused;
 
-    parts.report.resolve(reportOf(said));
-    await run.ended;
+    parts.done(null, reportOf(said));
 
     expect(parts.lines).toHaveLength(2);
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
   });
 
-  it("cannot keep a run from ending when they cannot be logged", async () => {
-    const broken = () => {
-      throw new Error("the log is full");
-    };
-    const logger: Logger = {
-      ...createLogCollector().logger,
-      info: broken,
-      warn: broken,
-    };
-    const parts = setUp(scope(), logger);
+  it.each([
+    {
+      name: "an answer",
+      response: Buffer.from("ok"),
+      report: reportOf(said),
+      want: { status: "fulfilled", value: Buffer.from("ok") },
+    },
+    {
+      name: "a failure",
+      response: null,
+      report: { ...failed("trap"), ...said },
+      want: { status: "rejected", reason: { code: "run-trap" } },
+    },
+  ])(
+    "keep neither slot nor caller waiting when they cannot be logged: $name",
+    async ({ response, report, want }) => {
+      const full = new Error("the log is full");
+      const broken = () => {
+        throw full;
+      };
+      const logger: Logger = {
+        ...createLogCollector().logger,
+        info: broken,
+        warn: broken,
+      };
+      const parts = setUp(scope(), logger);
 
-    const run = parts.start();
-    parts.report.resolve(reportOf({ ...said, response: Buffer.from("ok") }));
+      const answer = parts.start();
+      parts.done(response, report);
 
-    expect(await run.response).toEqual(Buffer.from("ok"));
-    await run.ended;
-  });
+      expect(parts.onEnded).toHaveBeenCalledTimes(1);
+      expect(parts.onError.mock.calls).toEqual([[full]]);
+      const [outcome] = await Promise.allSettled([answer]);
+      expect(outcome).toMatchObject(want);
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 });
 
 describe("engine/run overdue", () => {
@@ -344,9 +336,8 @@ describe("engine/run overdue", () => {
     "answers the caller without the sandbox once it is late for $name",
     async ({ within, boundMs, code }) => {
       const parts = setUp(within());
-      const run = parts.start();
       let answered = false;
-      const refused = refusal(run.response).finally(() => {
+      const refused = refusal(parts.start()).finally(() => {
         answered = true;
       });
 
@@ -357,126 +348,169 @@ describe("engine/run overdue", () => {
       expect(answered).toBe(true);
       expect((await refused).code).toBe(code);
       // The sandbox is not done: whoever waits for the slot has to wait on.
-      expect(run.hasEnded()).toBe(false);
-      parts.report.resolve(failed("timeout"));
-      await settle();
-      expect(run.hasEnded()).toBe(true);
+      expect(parts.onEnded).not.toHaveBeenCalled();
+      parts.done(null, failed("timeout"));
+      expect(parts.onEnded).toHaveBeenCalledTimes(1);
     },
   );
 
   it("does not take credited waits for lateness", async () => {
     const parts = setUp();
-    const run = parts.start();
+    const answer = parts.start();
     await vi.advanceTimersByTimeAsync(900);
     parts.credit(5_000);
 
     await vi.advanceTimersByTimeAsync(5_000);
-    parts.report.resolve(reportOf({ response: Buffer.from("late") }));
+    parts.done(Buffer.from("late"), null);
 
-    expect(await run.response).toEqual(Buffer.from("late"));
+    expect(await answer).toEqual(Buffer.from("late"));
   });
 
-  it("is late once the credited waits are used up, too", async () => {
-    const parts = setUp();
-    const run = parts.start();
-    const refused = refusal(run.response);
-    parts.credit(5_000);
+  it.each([2, 5_000])(
+    "is late once the credited waits are used up, too, and not before: %d ms",
+    async (waitedMs) => {
+      const parts = setUp();
+      let answered = false;
+      const refused = refusal(parts.start()).finally(() => {
+        answered = true;
+      });
+      parts.credit(waitedMs);
 
-    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 5_000 + OVERDUE_MS + 1);
+      await vi.advanceTimersByTimeAsync(TIMEOUT_MS + waitedMs + OVERDUE_MS - 1);
+      expect(answered).toBe(false);
+      await vi.advanceTimersByTimeAsync(2);
 
-    expect((await refused).code).toBe("run-timeout");
-  });
+      expect(answered).toBe(true);
+      expect((await refused).code).toBe("run-timeout");
+    },
+  );
 
   it("does not take a run that has ended for late when its report is", async () => {
     const parts = setUp();
-    const run = parts.start();
+    const answer = parts.start();
     await vi.advanceTimersByTimeAsync(500);
     parts.credit(Infinity);
 
     await vi.advanceTimersByTimeAsync(60_000);
-    parts.report.resolve(reportOf({ response: Buffer.from("done") }));
+    parts.done(Buffer.from("done"), null);
 
-    expect(await run.response).toEqual(Buffer.from("done"));
+    expect(await answer).toEqual(Buffer.from("done"));
   });
 
   it("does not fail twice when the sandbox fails after that", async () => {
     const parts = setUp();
-    const run = parts.start();
-    const refused = refusal(run.response);
+    const refused = refusal(parts.start());
     await vi.advanceTimersByTimeAsync(5_000);
 
-    parts.report.reject(new Error("[internal] the sandbox panicked"));
+    parts.done(null, failed("internal"));
 
     expect((await refused).code).toBe("run-timeout");
-    await run.ended;
+    expect(parts.onEnded).toHaveBeenCalledTimes(1);
+    expect(parts.onError).not.toHaveBeenCalled();
   });
 
-  it("keeps no timer once the report is there", async () => {
+  it.each([
+    {
+      name: "the run has ended",
+      end: ({ done }: ReturnType<typeof setUp>) => {
+        done(null, null);
+      },
+    },
+    {
+      name: "the caller is answered without the sandbox",
+      end: () => {
+        vi.advanceTimersByTime(TIMEOUT_MS + OVERDUE_MS + 1);
+      },
+    },
+  ])("keeps no timer once $name", async ({ end }) => {
     const parts = setUp();
-    const run = parts.start();
+    const answer = parts.start();
     expect(vi.getTimerCount()).toBe(1);
 
-    parts.report.resolve(reportOf());
-    await run.response;
+    end(parts);
+    await Promise.allSettled([answer]);
 
     expect(vi.getTimerCount()).toBe(0);
   });
 });
 
 describe("engine/run cancel", () => {
-  it("cancels the sandbox when the caller goes", () => {
+  it("cancels its own run when the caller goes", async () => {
     const caller = new AbortController();
     const parts = setUp(scope(Infinity, caller.signal));
-    const run = parts.start();
-    run.response.catch(() => undefined);
-    expect(parts.cancel).not.toHaveBeenCalled();
+    const refused = refusal(parts.start());
+    expect(parts.native.cancel).not.toHaveBeenCalled();
 
     caller.abort();
 
-    expect(parts.cancel).toHaveBeenCalledTimes(1);
-    parts.report.resolve(failed("cancelled"));
+    expect(parts.native.cancel.mock.calls).toEqual([[parts.call()?.[0]]]);
+    expect(parts.onEnded).not.toHaveBeenCalled();
+    parts.done(null, failed("cancelled"));
+    expect((await refused).code).toBe("run-cancelled");
   });
 
-  it("cancels before it starts when the caller had gone", () => {
-    const parts = setUp(scope(Infinity, AbortSignal.abort()));
+  it("cancels when a scope of its own kind says so", async () => {
+    const caller = createRequestScope({ deadlineAtMs: Infinity });
+    const parts = setUp(caller);
+    const refused = refusal(parts.start());
 
-    const run = parts.start();
-    run.response.catch(() => undefined);
+    caller.cancel();
 
-    const [cancelled] = parts.cancel.mock.invocationCallOrder;
-    const [started] = parts.run.mock.invocationCallOrder;
-    expect(cancelled).toBeLessThan(started ?? 0);
-    parts.report.resolve(failed("cancelled"));
-  });
-
-  it("can be cancelled by who started it", () => {
-    const parts = setUp();
-    const run = parts.start();
-    run.response.catch(() => undefined);
-
-    run.cancel();
-
-    expect(parts.cancel).toHaveBeenCalledTimes(1);
-    parts.report.resolve(failed("cancelled"));
+    expect(parts.native.cancel.mock.calls).toEqual([[parts.call()?.[0]]]);
+    parts.done(null, failed("cancelled"));
+    expect((await refused).code).toBe("run-cancelled");
   });
 
   it.each([
-    { name: "answered", report: reportOf() },
-    { name: "failed", report: failed("trap") },
-  ])(
-    "listens to the caller no longer once the run $name",
-    async ({ report }) => {
-      const caller = new AbortController();
-      const parts = setUp(scope(Infinity, caller.signal));
-      const run = parts.start();
-      expect(getEventListeners(caller.signal, "abort")).toHaveLength(1);
-
-      parts.report.resolve(report);
-      await Promise.allSettled([run.response]);
-
-      expect(getEventListeners(caller.signal, "abort")).toHaveLength(0);
-      caller.abort();
-      expect(parts.cancel).not.toHaveBeenCalled();
+    { name: "signal", gone: () => scope(Infinity, AbortSignal.abort()) },
+    {
+      name: "scope",
+      gone: () => {
+        const caller = createRequestScope({ deadlineAtMs: Infinity });
+        caller.cancel();
+        return caller;
+      },
     },
-  );
+  ])("cancels at once when the caller had gone: $name", async ({ gone }) => {
+    const parts = setUp(gone());
+
+    const refused = refusal(parts.start());
+
+    expect(parts.native.cancel.mock.calls).toEqual([[parts.call()?.[0]]]);
+    parts.done(null, failed("cancelled"));
+    expect((await refused).code).toBe("run-cancelled");
+  });
+
+  it.each([
+    {
+      name: "answered",
+      end: ({ done }: ReturnType<typeof setUp>) => {
+        done(Buffer.from("ok"), null);
+      },
+    },
+    {
+      name: "failed",
+      end: ({ done }: ReturnType<typeof setUp>) => {
+        done(null, failed("trap"));
+      },
+    },
+    {
+      name: "was too late",
+      end: () => {
+        vi.advanceTimersByTime(TIMEOUT_MS + OVERDUE_MS + 1);
+      },
+    },
+  ])("listens to the caller no longer once the run $name", async ({ end }) => {
+    const caller = new AbortController();
+    const parts = setUp(scope(Infinity, caller.signal));
+    const answer = parts.start();
+    expect(getEventListeners(caller.signal, "abort")).toHaveLength(1);
+
+    end(parts);
+    await Promise.allSettled([answer]);
+
+    expect(getEventListeners(caller.signal, "abort")).toHaveLength(0);
+    caller.abort();
+    expect(parts.native.cancel).not.toHaveBeenCalled();
+  });
 });

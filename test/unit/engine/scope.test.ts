@@ -3,6 +3,7 @@ import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { startTimer, whenOver } from "../../../src/engine/scope.js";
+import { createRequestScope } from "../../../src/request-scope.js";
 import { clock, scope } from "../../support/engine.js";
 import { useFakeTime } from "./fixtures.js";
 
@@ -33,6 +34,25 @@ describe("engine/scope whenOver", () => {
     caller.abort();
 
     expect(over.mock.calls).toEqual([["cancelled"]]);
+  });
+
+  it("says the same of a scope without a signal", () => {
+    const caller = createRequestScope({
+      deadlineAtMs: clock.monotonicMs() + 1_000,
+    });
+    const over = vi.fn();
+    const overLater = vi.fn();
+    whenOver(caller, clock, over);
+
+    caller.cancel();
+    whenOver(caller, clock, overLater);
+
+    expect(over.mock.calls).toEqual([["cancelled"]]);
+    expect(overLater).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(5_000);
+    expect(over).toHaveBeenCalledTimes(1);
+    expect(overLater.mock.calls).toEqual([["cancelled"]]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it("never calls twice, whatever happens later", () => {
