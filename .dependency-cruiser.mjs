@@ -44,6 +44,12 @@ const rules = [
     to: {},
   },
   {
+    name: "request-scope-knows-ports-only",
+    comment: "It is for everybody, too.",
+    from: { path: "^src/request-scope\\.ts$" },
+    to: { pathNot: "^src/ports\\.ts$" },
+  },
+  {
     name: "generated-code-imports-only-protobuf",
     comment: "src/gen is written by a generator: change proto/ instead.",
     from: { path: "^src/gen/" },
@@ -52,11 +58,11 @@ const rules = [
   {
     name: "admission-loader-and-engine-never-import-each-other",
     comment:
-      "They know errors, ports and gen only: src/function hands values across, shared types go to src/ports.ts.",
+      "They know errors, ports, request-scope and gen only: src/function hands values across, shared types go to src/ports.ts.",
     from: { path: "^src/(admission|loader|engine)/" },
     to: {
       path: "^src/",
-      pathNot: "^src/($1/|gen/|errors\\.ts$|ports\\.ts$)",
+      pathNot: "^src/($1/|gen/|(errors|ports|request-scope)\\.ts$)",
     },
   },
   {
@@ -66,7 +72,7 @@ const rules = [
     to: {
       path: "^src/",
       pathNot:
-        "^src/((function|admission|loader|engine|gen)/|errors\\.ts$|ports\\.ts$)",
+        "^src/((function|admission|loader|engine|gen)/|(errors|ports|request-scope)\\.ts$)",
     },
   },
   {

@@ -8,7 +8,8 @@ import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
 
 import { createEngine } from "../src/engine/index.js";
-import type { Logger, ModuleFile, RequestScope } from "../src/ports.js";
+import type { Logger, ModuleFile } from "../src/ports.js";
+import { createRequestScope } from "../src/request-scope.js";
 import type { DirectOptions } from "./direct-process.js";
 
 const MB = 1024 * 1024;
@@ -24,10 +25,7 @@ const quiet: Logger = {
   child: () => quiet,
 };
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
-const unhurried: RequestScope = {
-  deadlineAtMs: Infinity,
-  signal: new AbortController().signal,
-};
+const unhurried = createRequestScope({ deadlineAtMs: Infinity });
 
 const bytes = await readFile(options.modulePath);
 const module: ModuleFile = {

@@ -38,11 +38,18 @@ export interface ModuleFile {
   readonly description: string;
 }
 
-/** When work must have ended, and the signal that says its caller has gone. */
+/** When work must have ended, and whether its caller has gone. */
 export interface RequestScope {
   /** On `Clock.monotonicMs`; `Infinity` when the caller set no deadline. */
   readonly deadlineAtMs: number;
+  /** Made when first asked for, which costs more than all the rest here. */
   readonly signal: AbortSignal;
+  readonly cancelled: boolean;
+  /**
+   * Calls `listener` once when the caller goes away; returns how to unsubscribe. A caller that has
+   * gone already does not go again: look at `cancelled` first.
+   */
+  onCancel(listener: () => void): () => void;
 }
 
 /** What a step may use, after the operator's ceilings were applied. */

@@ -1,6 +1,6 @@
 import { pino, type DestinationStream, type Logger as Pino } from "pino";
 
-import type { Clock, Logger } from "../ports.js";
+import type { Clock, LogFields, Logger } from "../ports.js";
 
 /** Where the log goes and how much of it. */
 export interface LoggerOptions {
@@ -11,25 +11,46 @@ export interface LoggerOptions {
 
 /** A log of JSON lines with `level` (text), `ts` (Unix seconds) and `msg`. */
 export function createLogger(options: LoggerOptions, clock: Clock): Logger {
-  return wrap(
-    pino(
-      {
-        level: options.debug ? "debug" : "info",
-        base: null,
-        timestamp: () => `,"ts":${clock.nowMs() / 1000}`,
-        formatters: { level: (level) => ({ level }) },
-      },
-      options.destination,
-    ),
+  const logger = pino(
+    {
+      level: options.debug ? "debug" : "info",
+      base: null,
+      timestamp: () => `,"ts":${clock.nowMs() / 1000}`,
+      formatters: { level: (level) => ({ level }) },
+    },
+    options.destination,
   );
+  return new BoundLogger(logger, {});
 }
 
-function wrap(logger: Pino): Logger {
-  return {
-    debug: (fields, message) => logger.debug(fields, message),
-    info: (fields, message) => logger.info(fields, message),
-    warn: (fields, message) => logger.warn(fields, message),
-    error: (fields, message) => logger.error(fields, message),
-    child: (fields) => wrap(logger.child(fields)),
-  };
+/** Every request has a child, and most write nothing: fields meet when there is a line. */
+class BoundLogger implements Logger {
+  readonly #logger: Pino;
+  readonly #bound: LogFields;
+
+  constructor(logger: Pino, bound: LogFields) {
+    this.#logger = logger;
+    this.#bound = bound;
+  }
+
+  debug(fields: LogFields, message: string): void {
+    if (!this.#logger.isLevelEnabled("debug")) return;
+    this.#logger.debug({ ...this.#bound, ...fields }, message);
+  }
+
+  info(fields: LogFields, message: string): void {
+    this.#logger.info({ ...this.#bound, ...fields }, message);
+  }
+
+  warn(fields: LogFields, message: string): void {
+    this.#logger.warn({ ...this.#bound, ...fields }, message);
+  }
+
+  error(fields: LogFields, message: string): void {
+    this.#logger.error({ ...this.#bound, ...fields }, message);
+  }
+
+  child(fields: LogFields): Logger {
+    return new BoundLogger(this.#logger, { ...this.#bound, ...fields });
+  }
 }

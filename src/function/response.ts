@@ -5,7 +5,13 @@ import { RunFunctionResponseSchema, Severity } from "../gen/run_function_pb.js";
 import { FunctionError } from "./error.js";
 import type { ScannedRequest } from "./request.js";
 import { decodeText } from "./struct.js";
-import { bytesField, WireReader, wireType, type WireRange } from "./wire.js";
+import {
+  bytesField,
+  varintField,
+  WireReader,
+  wireType,
+  type WireRange,
+} from "./wire.js";
 
 /** What Crossplane can receive: gRPC's default, which it cannot raise. */
 export const maxResponseBytes = 4 * 1024 * 1024;
@@ -48,13 +54,14 @@ export function fatalResponse(
   message: string,
   ttlNanos: bigint,
 ): Uint8Array {
-  const verdict = toBinary(
+  const result = toBinary(
     RunFunctionResponseSchema,
     create(RunFunctionResponseSchema, {
-      meta: metaInit({ tag: request.tag, ttlNanos }),
       results: [{ severity: Severity.FATAL, message: shownMessage(message) }],
     }),
   );
+  const meta = encodeMeta({ tag: request.tag, ttlNanos });
+  const verdict = Buffer.concat([meta, result]);
   const state = [
     ...copyFields(request.bytes, request.desired, responseField.desired),
     ...copyFields(request.bytes, request.context, responseField.context),
@@ -65,6 +72,10 @@ export function fatalResponse(
 
 /** Numbers of the RunFunctionResponse fields the host reads or writes. */
 const responseField = { meta: 1, desired: 2, context: 4 } as const;
+const metaField = { tag: 1, ttl: 2 } as const;
+const durationField = { seconds: 1, nanos: 2 } as const;
+
+const nanosPerSecond = 1_000_000_000n;
 
 const stateResourcesNumber = 2;
 const entryKeyNumber = 1;
@@ -83,20 +94,17 @@ function hasMeta(bytes: Uint8Array): boolean {
   return found;
 }
 
-function encodeMeta(meta: ResponseMetaValues): Uint8Array {
-  const message = create(RunFunctionResponseSchema, { meta: metaInit(meta) });
-  return toBinary(RunFunctionResponseSchema, message);
-}
-
-function metaInit({ tag, ttlNanos }: ResponseMetaValues): {
-  tag: string;
-  ttl: { seconds: bigint; nanos: number };
-} {
-  const perSecond = 1_000_000_000n;
-  return {
-    tag,
-    ttl: { seconds: ttlNanos / perSecond, nanos: Number(ttlNanos % perSecond) },
-  };
+/** By hand: on the path of every request the generated encoder takes 20 µs. */
+function encodeMeta({ tag, ttlNanos }: ResponseMetaValues): Uint8Array {
+  const ttl = Buffer.concat([
+    varintField(durationField.seconds, Number(ttlNanos / nanosPerSecond)),
+    varintField(durationField.nanos, Number(ttlNanos % nanosPerSecond)),
+  ]);
+  const meta = Buffer.concat([
+    bytesField(metaField.tag, Buffer.from(tag)),
+    bytesField(metaField.ttl, ttl),
+  ]);
+  return bytesField(responseField.meta, meta);
 }
 
 function copyFields(

@@ -8,7 +8,8 @@ import type { Loader } from "../loader/index.js";
 import { WasmFunctionError } from "../errors.js";
 import type { Clock, LogFields, Logger, RequestScope } from "../ports.js";
 import { fatalFrom, type Fatal } from "./fatal.js";
-import { readInput, scanRequest, withoutCredentials } from "./request.js";
+import { createInputCache, type AdmittedStep } from "./input-cache.js";
+import { scanRequest, withoutCredentials } from "./request.js";
 import type { ScannedRequest } from "./request.js";
 import { fatalResponse, finishResponse } from "./response.js";
 
@@ -42,15 +43,18 @@ export type RunFunction = (
 
 /** The path of a request, from its bytes to its answer's. */
 export function createRunFunction(options: RunFunctionOptions): RunFunction {
+  const { admit, ceilings } = options;
+  const readStep = createInputCache((input) => admit(input, ceilings));
   return async (bytes, scope) => {
     const startedAtMs = options.clock.monotonicMs();
     let request: ScannedRequest | undefined;
     try {
       request = scanRequest(bytes);
-      const answer = await runStep(request, scope, options);
+      const step = readStep(request);
+      const answer = await runStep(step, request, scope, options);
       return { kind: "response", bytes: answer };
     } catch (thrown) {
-      if (scope.signal.aborted) return { kind: "cancelled" };
+      if (scope.cancelled) return { kind: "cancelled" };
       const elapsedMs = options.clock.monotonicMs() - startedAtMs;
       const fatal = fatalFrom(thrown);
       logFatal(fatal, thrown, { tag: request?.tag, elapsedMs }, options.logger);
@@ -65,24 +69,22 @@ export function createRunFunction(options: RunFunctionOptions): RunFunction {
 }
 
 async function runStep(
+  step: AdmittedStep,
   request: ScannedRequest,
   scope: RequestScope,
   options: RunFunctionOptions,
 ): Promise<Uint8Array> {
-  const { admit, loader, engine, ceilings, ttlNanos } = options;
+  const { loader, engine, ttlNanos } = options;
   const { tag } = request;
-  const step = admit(readInput(request), ceilings);
-  const module = await loader.resolve(step.source, scope);
+  const { apiVersion, deprecated, limits, source } = step.input;
+  const module = await loader.resolve(source, scope);
   const logger = options.logger.child({ tag, digest: module.digest });
-  if (step.deprecated) {
-    logger.info({ apiVersion: step.apiVersion }, "deprecated Input apiVersion");
-  }
+  if (deprecated) logger.info({ apiVersion }, "deprecated Input apiVersion");
   try {
     const lease = await engine.load(module, scope);
     try {
       const bytes = withoutCredentials(request);
-      const { limits } = step;
-      const run = { bytes, limits, stepKey: stepKey(step), logger };
+      const run = { bytes, limits, stepKey: step.key, logger };
       const answer = await engine.run(lease, run, scope);
       return finishResponse(answer, { tag, ttlNanos }, module.description);
     } finally {
@@ -91,15 +93,6 @@ async function runStep(
   } catch (thrown) {
     throw named(thrown, module.description);
   }
-}
-
-/**
- * Which runs share `limits.concurrency`. A request does not say which step it comes from; steps of
- * one module and equal limits are taken for the same.
- */
-function stepKey(step: AdmittedInput): string {
-  if (step.limits.concurrency === null) return "";
-  return JSON.stringify([step.source, step.limits]);
 }
 
 /** An engine's error whose message says which module it is about. */

@@ -1,6 +1,6 @@
 import type { BigIntStats } from "node:fs";
 import { LRUCache } from "lru-cache";
-import type { Clock, Digest } from "../ports.js";
+import type { Clock, Digest, RequestScope } from "../ports.js";
 import {
   CANCELLED,
   fileStateKey,
@@ -17,8 +17,10 @@ export interface DigestCache {
   digestOf(
     filePath: string,
     stats: BigIntStats,
-    signal: AbortSignal,
+    scope: RequestScope,
   ): Promise<HashResult>;
+  /** Whether the digest of a file in this state is known, and need not be asked for again. */
+  remembers(stats: BigIntStats): boolean;
 }
 
 const MAX_ENTRIES = 1024;
@@ -60,11 +62,11 @@ export function createDigestCache(clock: Clock): DigestCache {
   async function share(
     key: string,
     hash: SharedHash,
-    signal: AbortSignal,
+    scope: RequestScope,
   ): Promise<HashResult> {
     hash.waiters += 1;
     try {
-      return await unlessAborted(hash.result, signal);
+      return await unlessCancelled(hash.result, scope);
     } finally {
       hash.waiters -= 1;
       // Either it is done, or the last one who waited for it has gone.
@@ -76,29 +78,28 @@ export function createDigestCache(clock: Clock): DigestCache {
   }
 
   return {
-    async digestOf(filePath, stats, signal) {
+    async digestOf(filePath, stats, scope) {
       const key = fileStateKey(stats);
       const digest = known.get(key);
       if (digest !== undefined) return { kind: "ok", digest };
       const hash = running.get(key) ?? start(filePath, stats, key);
       running.set(key, hash);
-      return await share(key, hash, signal);
+      return await share(key, hash, scope);
     },
+    remembers: (stats) => known.has(fileStateKey(stats)),
   };
 }
 
-function unlessAborted(
+function unlessCancelled(
   result: Promise<HashResult>,
-  signal: AbortSignal,
+  scope: RequestScope,
 ): Promise<HashResult> {
   return new Promise((resolve, reject) => {
     const leave = (): void => {
       resolve(CANCELLED);
     };
-    if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
-    result.then(resolve, reject).finally(() => {
-      signal.removeEventListener("abort", leave);
-    });
+    if (scope.cancelled) leave();
+    const unsubscribe = scope.onCancel(leave);
+    result.then(resolve, reject).finally(unsubscribe);
   });
 }

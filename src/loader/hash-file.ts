@@ -61,11 +61,17 @@ export async function hashFile(
   }
 }
 
-/** Tells two states of a file apart, as far as the operating system can. */
+/** What tells two states of a file apart, as far as the operating system can. */
+const STATE = ["dev", "ino", "size", "mtimeNs", "ctimeNs"] as const;
+
+/** Text that is the same for the same state of the same file only. */
 export function fileStateKey(stats: BigIntStats): string {
-  return [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(
-    ":",
-  );
+  return STATE.map((name) => stats[name]).join(":");
+}
+
+/** Whether `now` is of a regular file in the state that `before` is of. */
+export function isUnchanged(before: BigIntStats, now: BigIntStats): boolean {
+  return now.isFile() && STATE.every((name) => before[name] === now[name]);
 }
 
 async function hashContent(
@@ -84,10 +90,6 @@ async function hashContent(
     offset += bytesRead;
   }
   return { kind: "ok", digest: `sha256:${hash.digest("hex")}` };
-}
-
-function isUnchanged(before: BigIntStats, now: BigIntStats): boolean {
-  return now.isFile() && fileStateKey(before) === fileStateKey(now);
 }
 
 function openOrReadFailed(cause: unknown): HashResult {

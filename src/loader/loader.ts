@@ -25,26 +25,21 @@ export function createLoader(options: LoaderOptions, clock: Clock): Loader {
   const paths = createPathSource(options, clock);
   return {
     async resolve(source, scope) {
-      const description = describeSource(source);
-      switch (source.type) {
-        case "Path":
-          return await paths.resolve(source.path, description, scope);
-        case "OCI":
-        case "HTTP":
-          throw new LoaderError(
-            "source-not-supported",
-            `cannot resolve module: module ${description}: module type ${source.type} is not supported yet, this runtime loads Path modules only`,
-          );
-      }
+      if (source.type === "Path")
+        return await paths.resolve(source.path, scope);
+      throw new LoaderError(
+        "source-not-supported",
+        `cannot resolve module: module ${describeSource(source)}: module type ${source.type} is not supported yet, this runtime loads Path modules only`,
+      );
     },
   };
 }
 
 /** What messages call the source: its type and location, escaped. */
-function describeSource(source: ModuleSource): string {
+function describeSource(
+  source: Exclude<ModuleSource, { type: "Path" }>,
+): string {
   switch (source.type) {
-    case "Path":
-      return `Path ${escaped(source.path)}`;
     case "OCI":
       return `OCI ${escaped(source.ref)}`;
     case "HTTP":

@@ -1,9 +1,11 @@
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import path from "node:path";
+import { escaped } from "../errors.js";
 import type { Clock, ModuleFile, RequestScope } from "../ports.js";
 import { createDigestCache } from "./digest-cache.js";
 import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
+import { createPathMemory } from "./path-memory.js";
 
 /** What the operator set. */
 export interface PathOptions {
@@ -18,44 +20,46 @@ export interface PathSource {
    * Finds the module `modulePath` under --module-dir. A relative path starts there; an absolute one
    * must begin with --module-dir as the operator wrote it. Symbolic links may lead anywhere inside
    * (Kubernetes volumes are made of them), never out.
-   * @param description what messages call the module, already escaped
    * @throws LoaderError
    */
-  resolve(
-    modulePath: string,
-    description: string,
-    scope: RequestScope,
-  ): Promise<ModuleFile>;
+  resolve(modulePath: string, scope: RequestScope): Promise<ModuleFile>;
 }
 
-/** A source of files; it remembers the digests of those it has read. */
+/** A source of files; it remembers those it has read. */
 export function createPathSource(
   options: PathOptions,
   clock: Clock,
 ): PathSource {
   const digests = createDigestCache(clock);
+  const memory = createPathMemory(clock);
   return {
-    async resolve(modulePath, description, scope) {
+    async resolve(modulePath, scope) {
+      // Synchronous calls on purpose: these look-ups in the kernel's cache take a few µs, the same
+      // through Node's thread pool takes ten times that, and every request pays it.
+      const recalled = memory.recall(modulePath);
+      if (recalled !== undefined) return recalled;
+      const description = `Path ${escaped(modulePath)}`;
       const refuse: Refuse = (code, reason, cause) =>
         new LoaderError(
           code,
           `cannot resolve module: module ${description}: ${reason}`,
           { cause },
         );
-      // Synchronous calls on purpose: these look-ups in the kernel's cache take 20 µs, the same
-      // through Node's thread pool takes ten times that, and every request pays it.
       const wanted = placeUnderModuleDir(modulePath, options.moduleDir, refuse);
       const filePath = followLinks(wanted, refuse);
       const stats = checkFile(filePath, options.maxModuleBytes, refuse);
-      const hashed = await digests.digestOf(filePath, stats, scope.signal);
+      const hashed = await digests.digestOf(filePath, stats, scope);
       if (hashed.kind === "refused")
         throw refuse(hashed.code, hashed.reason, hashed.cause);
-      return {
+      const module: ModuleFile = {
         digest: hashed.digest,
         filePath,
         sizeBytes: Number(stats.size),
         description,
       };
+      if (digests.remembers(stats))
+        memory.remember(modulePath, wanted.file, stats, module);
+      return module;
     },
   };
 }

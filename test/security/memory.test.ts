@@ -10,6 +10,7 @@ import {
   type TestEngine,
 } from "../support/engine.js";
 import { assembleText } from "../support/guests.js";
+import { watchResident } from "../support/resident.js";
 
 const pageBytes = 65536;
 
@@ -135,20 +136,3 @@ describe("security/memory", () => {
     lease.release();
   });
 });
-
-/** Watches how far the process grows from here. */
-function watchResident(): { stop(): number } {
-  const before = residentBytes();
-  let peak = 0;
-  const sample = () => {
-    peak = Math.max(peak, residentBytes() - before);
-  };
-  const timer = setInterval(sample, 5);
-  return {
-    stop() {
-      clearInterval(timer);
-      sample();
-      return peak;
-    },
-  };
-}

@@ -6,11 +6,17 @@ import {
   artifactPaths,
   messages,
   refusal,
+  scope,
   startEngine,
+  timed,
   type TestEngine,
 } from "../support/engine.js";
-import { guest } from "../support/guests.js";
-import { htmlPage, precompiledFile } from "../support/hostile-modules.js";
+import { assembleText, guest } from "../support/guests.js";
+import {
+  htmlPage,
+  precompiledFile,
+  wrongImportModule,
+} from "../support/hostile-modules.js";
 import { nestComponents } from "../support/wasm-binary.js";
 
 /** What is no module of ours is refused at load, by what was found and what was expected. */
@@ -88,17 +94,83 @@ describe("security/shapes", () => {
     await expectRefused(guest, want);
   });
 
-  // Their names are right, their types are not: the linker finds out.
+  const fdWrite =
+    "import wasi_snapshot_preview1.fd_write: expected a function (i32, i32, i32, i32) -> i32";
   it.each([
-    { guest: "shape/import-wasi-signature", want: ["clock_time_get"] },
-    { guest: "shape/import-log-signature", want: ["log"] },
-    { guest: "v2/import-log-signature", want: ["log"] },
-    { guest: "v2/import-wasi-signature", want: ["monotonic-clock"] },
-  ])("refuses $guest by the import's name", async ({ guest, want }) => {
-    const error = await refusal(engine.call(guest));
+    {
+      name: "fd_write without anything",
+      imports: '(import "wasi_snapshot_preview1" "fd_write" (func))',
+      want: `${fdWrite}, got a function () -> ()`,
+    },
+    {
+      name: "fd_write of another result",
+      imports:
+        '(import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i64)))',
+      want: `${fdWrite}, got a function (i32, i32, i32, i32) -> i64`,
+    },
+    {
+      name: "wasmfn.log of one parameter",
+      imports: '(import "wasmfn" "log" (func (param i32)))',
+      want: "import wasmfn.log: expected a function (i32, i32, i32) -> (), got a function (i32) -> ()",
+    },
+    {
+      name: "wasmfn.http of another result",
+      imports: '(import "wasmfn" "http" (func (param i32 i32) (result i32)))',
+      want: "import wasmfn.http: expected a function (i32, i32) -> i64, got a function (i32, i32) -> i32",
+    },
+    {
+      name: "a good import before a wrong one",
+      imports: `(import "wasmfn" "log" (func (param i32 i32 i32)))
+        (import "wasi_snapshot_preview1" "proc_exit" (func (param i64)))`,
+      want: "import wasi_snapshot_preview1.proc_exit: expected a function (i32) -> (), got a function (i64) -> ()",
+    },
+    {
+      name: "a thousand parameters",
+      imports: `(import "wasmfn" "log" (func (param ${"i64 ".repeat(1000)})))`,
+      want: `got a function (${"i64, ".repeat(15)}i64 and 984 more) -> ()`,
+    },
+  ])("refuses an import of $name without compiling it", async (row) => {
+    const module = await assembleText(`(module
+      ${row.imports}
+      (memory (export "memory") 1)
+      (func (export "wasmfn_alloc") (param i32) (result i32) (i32.const 1024))
+      (func (export "wasmfn_run") (param i32 i32) (result i64) (i64.const 0)))`);
+
+    await expectRefused(module, [row.want]);
+  });
+
+  it("refuses a wrong import in 20 MB in under a second", async () => {
+    const module = await engine.write(wrongImportModule(20_000_000));
+    const compiled = engine.compiles();
+
+    const { outcome, ms } = await timed(engine.engine.load(module, scope()));
+
+    expect(outcome).toMatchObject({
+      reason: {
+        code: "module-invalid",
+        message: expect.stringContaining(
+          `${fdWrite}, got a function () -> ()`,
+        ) as string,
+      },
+    });
+    expect(ms).toBeLessThan(1_000);
+    expect(engine.compiles()).toBe(compiled);
+  });
+
+  it.each([
+    { guest: "shape/import-wasi-signature", want: ["clock_time_get", "got a"] },
+    { guest: "shape/import-log-signature", want: ["wasmfn.log", "got a"] },
+    { guest: "v2/import-log-signature", want: ["import log: expected log: "] },
+  ])("refuses $guest without compiling it", async ({ guest, want }) => {
+    await expectRefused(guest, want);
+  });
+
+  // The interface's name is right, the type of what is in it is not: the linker finds out.
+  it("refuses v2/import-wasi-signature by the import's name", async () => {
+    const error = await refusal(engine.call("v2/import-wasi-signature"));
 
     expect(error.code).toBe("module-invalid");
-    for (const part of want) expect(error.message).toContain(part);
+    expect(error.message).toContain("monotonic-clock");
   });
 
   it("refuses a body that does not validate", async () => {

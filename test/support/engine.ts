@@ -24,6 +24,7 @@ import type {
   ModuleFile,
   RequestScope,
 } from "../../src/ports.js";
+import { scopeFromSignal } from "../../src/request-scope.js";
 import { guest } from "./guests.js";
 
 export const MiB = 1024 * 1024;
@@ -189,7 +190,7 @@ export function scope(
   deadlineMs = Infinity,
   signal: AbortSignal = new AbortController().signal,
 ): RequestScope {
-  return { deadlineAtMs: clock.monotonicMs() + deadlineMs, signal };
+  return scopeFromSignal(clock.monotonicMs() + deadlineMs, signal);
 }
 
 /** The error a promise must reject with. */

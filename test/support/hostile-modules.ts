@@ -97,6 +97,54 @@ export function wrongShapeModule(sizeBytes: number): Uint8Array {
   return assembleCoreModule({ extraFunctions, withoutExports: true });
 }
 
+/** As {@link slowModule}, but with an import of the host that has another type there. */
+export function wrongImportModule(sizeBytes: number): Uint8Array {
+  return assembleCoreModule({
+    extraFunctions: plainFunctions(sizeBytes, 0),
+    imports: [{ module: "wasi_snapshot_preview1", name: "fd_write" }],
+  });
+}
+
+/**
+ * The text of a component that instantiates a module of so many globals so many times, and then is
+ * a good one with an empty answer.
+ */
+export function manyInstances(globals: number, instances: number): string {
+  return componentWith(
+    `(core module $part ${"(global i32 (i32.const 0))".repeat(globals)})
+    ${"(core instance (instantiate $part))".repeat(instances)}`,
+  );
+}
+
+/**
+ * The text of a good component with an empty answer, and `definitions` before its own. Its core may
+ * import functions `(i32) -> i32` from "host", which `definitions` makes: `(core instance $host …)`.
+ */
+export function componentWith(
+  definitions: string,
+  core: { readonly imports?: string; readonly run?: string } = {},
+): string {
+  const host =
+    core.imports === undefined ? "" : '(with "host" (instance $host))';
+  return `(component
+    (type $run-type
+      (func async (param "request" (list u8)) (result (result (list u8) (error string)))))
+    ${definitions}
+    (core module $main-module
+      ${core.imports ?? ""}
+      (memory (export "memory") 1)
+      (data (i32.const 32) "\\00\\00\\00\\00\\00\\00\\00\\00\\00\\00\\00\\00")
+      (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+      (func (export "run") (param i32 i32) (result i32)
+        ${core.run ?? ""}
+        (i32.const 32)))
+    (core instance $main (instantiate $main-module ${host}))
+    (func $run (type $run-type)
+      (canon lift (core func $main "run")
+        (memory (core memory $main "memory")) (realloc (core func $main "realloc"))))
+    (export "run" (func $run)))`;
+}
+
 /**
  * The text of a component with `count` inner modules, each with a memory of its own that it grows
  * page by page until refused; answers with the pages all of them hold, as eight hex digits.

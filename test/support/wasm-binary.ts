@@ -7,6 +7,11 @@ export interface CoreModuleParts {
   readonly exportNames?: readonly string[];
   /** Bytes of a custom section named "padding". */
   readonly customBytes?: number;
+  /** Imports of functions `() -> ()`. */
+  readonly imports?: readonly {
+    readonly module: string;
+    readonly name: string;
+  }[];
   /** Leave the exports out: a module of the wrong shape. */
   readonly withoutExports?: boolean;
 }
@@ -34,14 +39,18 @@ export function assembleCoreModule(parts: CoreModuleParts = {}): Uint8Array {
     Uint8Array.of(0x60, 2, i32, i32, 1, i64),
     Uint8Array.of(0x60, 0, 0),
   ];
+  // Function indices begin with the imports.
+  const imports = (parts.imports ?? []).map(({ module, name }) =>
+    concat([text(module), text(name), Uint8Array.of(0, 2)]),
+  );
   const typeOf = (_: unknown, index: number) => leb128(Math.min(index, 2));
   const exports =
     parts.withoutExports === true
       ? []
       : [
           exported("memory", 2, 0),
-          exported("wasmfn_alloc", 0, 0),
-          exported("wasmfn_run", 0, 1),
+          exported("wasmfn_alloc", 0, imports.length),
+          exported("wasmfn_run", 0, imports.length + 1),
           ...(parts.exportNames ?? []).map((name) => exported(name, 2, 0)),
         ];
   // Active, memory 0, at offset 0, empty.
@@ -50,6 +59,7 @@ export function assembleCoreModule(parts: CoreModuleParts = {}): Uint8Array {
   return concat([
     Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0),
     section(1, vector(types)),
+    ...(imports.length === 0 ? [] : [section(2, vector(imports))]),
     section(3, vector(bodies.map(typeOf))),
     section(5, vector([Uint8Array.of(0, 2)])),
     section(7, vector(exports)),
@@ -63,12 +73,27 @@ export function assembleCoreModule(parts: CoreModuleParts = {}): Uint8Array {
 
 /** Wraps components into each other as custom content of `outer`, `depth` levels deep. */
 export function nestComponents(outer: Uint8Array, depth: number): Uint8Array {
-  const preamble = Uint8Array.of(0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0);
-  let inner: Uint8Array = preamble;
+  let inner: Uint8Array = componentPreamble;
   for (let level = 1; level < depth; level++) {
-    inner = concat([preamble, section(4, [inner])]);
+    inner = concat([componentPreamble, section(4, [inner])]);
   }
   return concat([outer, section(4, [inner])]);
+}
+
+/** A component of one type that declares a type that declares a type, and so on: three bytes each. */
+export function nestTypes(
+  kind: "component" | "instance",
+  depth: number,
+): Uint8Array {
+  const opcode = kind === "component" ? 0x41 : 0x42;
+  // One declaration, which is a type.
+  const level = Uint8Array.of(opcode, 1, 1);
+  const types = Buffer.alloc((depth - 1) * level.length, level);
+  const innermost = Uint8Array.of(opcode, 0);
+  return concat([
+    componentPreamble,
+    section(7, [Uint8Array.of(1), types, innermost]),
+  ]);
 }
 
 /** Opcodes that generators use. */
@@ -116,6 +141,7 @@ export function concat(
   return new Uint8Array(Buffer.concat(parts));
 }
 
+const componentPreamble = Uint8Array.of(0, 0x61, 0x73, 0x6d, 0x0d, 0, 1, 0);
 const i32 = 0x7f;
 const i64 = 0x7e;
 

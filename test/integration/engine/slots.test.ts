@@ -210,13 +210,15 @@ describe("integration/engine/slots", () => {
         (guest) => engine.load(guest),
       ),
     );
-    const gone = AbortSignal.abort();
 
     await Promise.allSettled(
       Array.from({ length: 2_000 }, (_, index) => {
         const lease = leases[index % 3];
         if (lease === undefined) throw new Error("no lease");
-        return engine.run(lease, index % 7 === 0 ? { signal: gone } : {});
+        return engine.run(
+          lease,
+          index % 7 === 0 ? { signal: AbortSignal.abort() } : {},
+        );
       }),
     );
 

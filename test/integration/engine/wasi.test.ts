@@ -45,6 +45,7 @@ describe("integration/engine/wasi", () => {
     { name: "TCP", guest: "p2/tcp" },
     { name: "name lookup", guest: "p2/name-lookup" },
     { name: "wasi:http", guest: "p2/http" },
+    { name: "wasi:http (0.3)", guest: "p3/http" },
   ])("refuses $name inside the guest", async ({ guest }) => {
     const response = await engine.call(guest);
 
@@ -95,20 +96,21 @@ describe("integration/engine/wasi", () => {
     },
   );
 
-  it.each([{ guest: "wasi/stdio" }, { guest: "p2/stdio" }])(
-    "writes what $guest prints to the step's log",
-    async ({ guest }) => {
-      const { logger, lines } = createLogCollector();
+  it.each([
+    { guest: "wasi/stdio" },
+    { guest: "p2/stdio" },
+    { guest: "p3/stdio" },
+  ])("writes what $guest prints to the step's log", async ({ guest }) => {
+    const { logger, lines } = createLogCollector();
 
-      await engine.call(guest, { logger });
+    await engine.call(guest, { logger });
 
-      const text = JSON.stringify(lines);
-      expect(text).toContain("out of run");
-      expect(text).toContain("err of run");
-      expect(lines.find(has("out of run"))?.level).toBe("info");
-      expect(lines.find(has("err of run"))?.level).toBe("warn");
-    },
-  );
+    const text = JSON.stringify(lines);
+    expect(text).toContain("out of run");
+    expect(text).toContain("err of run");
+    expect(lines.find(has("out of run"))?.level).toBe("info");
+    expect(lines.find(has("err of run"))?.level).toBe("warn");
+  });
 
   it("keeps the last line that has no newline", async () => {
     const { logger, lines } = createLogCollector();

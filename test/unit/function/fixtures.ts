@@ -23,6 +23,7 @@ import type {
   ModuleFile,
   RequestScope,
 } from "../../../src/ports.js";
+import { createRequestScope } from "../../../src/request-scope.js";
 
 export const realClock: Clock = {
   nowMs: () => Date.now(),
@@ -93,7 +94,7 @@ export function fakeEngine(
 
 /** A scope without deadline or cancellation. */
 export function openScope(): RequestScope {
-  return { deadlineAtMs: Infinity, signal: new AbortController().signal };
+  return createRequestScope({ deadlineAtMs: Infinity });
 }
 
 /** The pipeline around `engine`, everything else real enough to let a request through. */

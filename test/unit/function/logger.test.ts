@@ -42,6 +42,34 @@ describe("function/logger", () => {
     );
   });
 
+  it("writes the fields of every logger above, the nearest value of each", () => {
+    const { logger, lines } = record(false);
+    const child = logger.child({ tag: "t", step: "a" });
+
+    child.child({ step: "b", digest: "d" }).warn({ digest: "e" }, "m");
+    child.error({}, "m");
+    logger.info({}, "m");
+
+    const ts = 1_700_000_000.25;
+    expect(lines).toEqual([
+      { level: "warn", ts, tag: "t", step: "b", digest: "e", msg: "m" },
+      { level: "error", ts, tag: "t", step: "a", msg: "m" },
+      { level: "info", ts, msg: "m" },
+    ]);
+  });
+
+  it("does not look at the fields of a debug line that is not written", () => {
+    const { logger } = record(false);
+    const fields = {
+      get costly(): string {
+        throw new Error("looked at");
+      },
+    };
+
+    expect(() => logger.debug(fields, "m")).not.toThrow();
+    expect(() => logger.info(fields, "m")).toThrow("looked at");
+  });
+
   it("shows where an unexpected error came from", () => {
     const { logger, lines } = record(false);
 

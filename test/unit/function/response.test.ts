@@ -78,6 +78,33 @@ describe("function/response", () => {
     });
   });
 
+  it.each([
+    { name: "a long one", tag: "f".repeat(64), ttlNanos: 60_000_000_000n },
+    {
+      name: "one longer than 127 bytes",
+      tag: "\u00e9".repeat(70),
+      ttlNanos: 1n,
+    },
+    { name: "no tag and no TTL", tag: "", ttlNanos: 0n },
+    {
+      name: "the longest TTL a flag can hold",
+      tag: "t",
+      ttlNanos: 2n ** 63n - 1n,
+    },
+  ])("writes a meta as any decoder reads it: $name", ({ tag, ttlNanos }) => {
+    const answer = finishResponse(
+      new Uint8Array(),
+      { tag, ttlNanos },
+      description,
+    );
+
+    const { meta: read } = decode(answer);
+    expect(read?.tag).toBe(tag);
+    const { seconds, nanos } = read?.ttl ?? { seconds: -1n, nanos: -1 };
+    expect(seconds * 1_000_000_000n + BigInt(nanos)).toBe(ttlNanos);
+    expect(decode(answer)).toMatchObject({ results: [], conditions: [] });
+  });
+
   const blob = (bytes: number) => ({
     connectionDetails: { k: new Uint8Array(bytes) },
   });

@@ -7,6 +7,7 @@ import type { Answer } from "../../../src/function/run-function.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { RunFunctionResponseSchema } from "../../../src/gen/run_function_pb.js";
 import { LoaderError } from "../../../src/loader/index.js";
+import { createRequestScope } from "../../../src/request-scope.js";
 import {
   concat,
   deepStruct,
@@ -141,14 +142,14 @@ describe("function/run-function", () => {
     const run = pipelineAround(okEngine(), { admit: admitInput, logger });
 
     await run(requestBytes({ meta: { tag: "t" }, input }), openScope());
+    await run(requestBytes({ meta: { tag: "u" }, input }), openScope());
 
-    expect(lines).toMatchObject([
-      {
-        level: "info",
-        message: "deprecated Input apiVersion",
-        fields: { tag: "t", apiVersion: "wasm.fn.crossplane.io/v1beta1" },
-      },
-    ]);
+    const line = (tag: string) => ({
+      level: "info",
+      message: "deprecated Input apiVersion",
+      fields: { tag, apiVersion: "wasm.fn.crossplane.io/v1beta1" },
+    });
+    expect(lines).toMatchObject([line("t"), line("u")]);
   });
 
   const seconds60 = { seconds: 60n, nanos: 500_000_000 };
@@ -312,16 +313,13 @@ describe("function/run-function", () => {
   });
 
   it("has no answer for a caller that has gone", async () => {
-    const controller = new AbortController();
+    const scope = createRequestScope({ deadlineAtMs: Infinity });
     const engine = fakeEngine(() => {
-      controller.abort();
+      scope.cancel();
       return Promise.reject(new EngineError("run-cancelled", "cancelled"));
     });
 
-    const answer = await pipelineAround(engine)(requestBytes(), {
-      deadlineAtMs: Infinity,
-      signal: controller.signal,
-    });
+    const answer = await pipelineAround(engine)(requestBytes(), scope);
 
     expect(answer).toEqual({ kind: "cancelled" });
     expect(engine.released()).toBe(1);

@@ -134,7 +134,7 @@ function waitingEngine() {
     scopes.push(scope);
     started();
     return new Promise((_resolve, reject) => {
-      scope.signal.addEventListener("abort", () => {
+      scope.onCancel(() => {
         ended();
         reject(new EngineError("run-cancelled", "cancelled"));
       });
@@ -293,14 +293,14 @@ describe("function/server", () => {
         call(client, requestBytes(), { onStart: (c) => (cancel = c) }),
       );
       await whenStarted;
-      expect(scopes[0]?.signal.aborted).toBe(false);
+      expect(scopes[0]?.cancelled).toBe(false);
       if (how === "cancel") cancel();
       else client.close();
 
       if (how === "cancel") await failed;
       else cancel();
       await whenEnded;
-      expect(scopes[0]?.signal.aborted).toBe(true);
+      expect(scopes[0]?.cancelled).toBe(true);
     }
   });
 
@@ -487,7 +487,7 @@ describe("function/server", () => {
 
       await server.drain(50);
 
-      expect(scopes[0]?.signal.aborted).toBe(true);
+      expect(scopes[0]?.cancelled).toBe(true);
       expect([status.CANCELLED, status.UNAVAILABLE]).toContain(
         (await failed).code,
       );

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { FunctionError } from "../../../src/function/error.js";
 import {
   bytesField,
+  varintField,
   WireReader,
   type WireRange,
 } from "../../../src/function/wire.js";
@@ -274,9 +275,19 @@ describe("function/wire", () => {
             .bytes(value)
             .finish();
 
-          expect(bytesField(number, value)).toEqual(new Uint8Array(want));
+          expect(bytesField(number, value)).toEqual(Buffer.from(want));
         },
       ),
+    );
+    fc.assert(
+      fc.property(fieldNumber, fc.maxSafeNat(), (number, value) => {
+        const want = new BinaryWriter()
+          .tag(number, WireType.Varint)
+          .uint64(value)
+          .finish();
+
+        expect(varintField(number, value)).toEqual(Buffer.from(want));
+      }),
     );
   });
 });

@@ -14,6 +14,10 @@ import {
   createDigestCache,
   type DigestCache,
 } from "../../../src/loader/digest-cache.js";
+import {
+  createRequestScope,
+  type CancellableScope,
+} from "../../../src/request-scope.js";
 
 const HOUR_MS = 3_600_000;
 /** Takes so long to hash that a test can get between. */
@@ -42,8 +46,8 @@ describe("loader/digest-cache", () => {
   it("reads an unchanged file once", async () => {
     const stats = writeFile("a");
 
-    const first = await cache.digestOf(file, stats, never());
-    const second = await cache.digestOf(missing(), stats, never());
+    const first = await cache.digestOf(file, stats, caller());
+    const second = await cache.digestOf(missing(), stats, caller());
 
     expect(first).toMatchObject(OK);
     expect(second).toEqual(first);
@@ -59,8 +63,8 @@ describe("loader/digest-cache", () => {
       const stats = writeFile("a");
       nowMs = Number(stats.ctimeMs) + ageMs;
 
-      const first = await cache.digestOf(file, stats, never());
-      const second = await cache.digestOf(missing(), stats, never());
+      const first = await cache.digestOf(file, stats, caller());
+      const second = await cache.digestOf(missing(), stats, caller());
 
       expect(first).toMatchObject(OK);
       expect(second).toMatchObject(READ_AGAIN);
@@ -71,16 +75,28 @@ describe("loader/digest-cache", () => {
     const stats = writeFile("a");
     nowMs = Number(stats.ctimeMs) - HOUR_MS;
 
-    await cache.digestOf(file, stats, never());
+    await cache.digestOf(file, stats, caller());
 
-    expect(await cache.digestOf(missing(), stats, never())).toMatchObject(OK);
+    expect(await cache.digestOf(missing(), stats, caller())).toMatchObject(OK);
+  });
+
+  it("says of a file whether it is remembered", async () => {
+    const settled = writeFile("a");
+    expect(cache.remembers(settled)).toBe(false);
+    await cache.digestOf(file, settled, caller());
+    const fresh = writeFile("bb");
+    nowMs = Number(fresh.ctimeMs);
+    await cache.digestOf(file, fresh, caller());
+
+    expect(cache.remembers(settled)).toBe(true);
+    expect(cache.remembers(fresh)).toBe(false);
   });
 
   it("does not remember a failure", async () => {
     const stats = writeFile("a");
 
-    const first = await cache.digestOf(missing(), stats, never());
-    const second = await cache.digestOf(file, stats, never());
+    const first = await cache.digestOf(missing(), stats, caller());
+    const second = await cache.digestOf(file, stats, caller());
 
     expect(first).toMatchObject(READ_AGAIN);
     expect(second).toMatchObject(OK);
@@ -88,13 +104,13 @@ describe("loader/digest-cache", () => {
 
   it("forgets the file used longest ago beyond 1024", async () => {
     const first = writeFile("a");
-    await cache.digestOf(file, first, never());
+    await cache.digestOf(file, first, caller());
     for (let i = 0; i < 1024; i++) {
       file = path.join(dir, String(i));
-      await cache.digestOf(file, writeFile("a"), never());
+      await cache.digestOf(file, writeFile("a"), caller());
     }
 
-    expect(await cache.digestOf(missing(), first, never())).toMatchObject(
+    expect(await cache.digestOf(missing(), first, caller())).toMatchObject(
       READ_AGAIN,
     );
   });
@@ -102,8 +118,8 @@ describe("loader/digest-cache", () => {
   it("shares one hash among those who ask at once", async () => {
     const stats = writeLargeFile();
 
-    const first = cache.digestOf(file, stats, never());
-    const second = cache.digestOf(missing(), stats, never());
+    const first = cache.digestOf(file, stats, caller());
+    const second = cache.digestOf(missing(), stats, caller());
 
     expect(await second).toMatchObject(OK);
     expect(await second).toEqual(await first);
@@ -111,12 +127,12 @@ describe("loader/digest-cache", () => {
 
   it("goes on for the others when one has gone", async () => {
     const stats = writeLargeFile();
-    const abort = new AbortController();
+    const gone = caller();
 
-    const first = cache.digestOf(file, stats, abort.signal);
-    const second = cache.digestOf(missing(), stats, never());
+    const first = cache.digestOf(file, stats, gone);
+    const second = cache.digestOf(missing(), stats, caller());
     await sleep(2);
-    abort.abort();
+    gone.cancel();
 
     expect(await first).toMatchObject(CANCELLED);
     expect(await second).toMatchObject(OK);
@@ -124,27 +140,27 @@ describe("loader/digest-cache", () => {
 
   it("gives up, and starts anew for the next, when all have gone", async () => {
     const stats = writeLargeFile();
-    const abort = new AbortController();
+    const gone = caller();
 
-    const first = cache.digestOf(file, stats, abort.signal);
-    const second = cache.digestOf(file, stats, abort.signal);
+    const first = cache.digestOf(file, stats, gone);
+    const second = cache.digestOf(file, stats, gone);
     await sleep(2);
-    abort.abort();
+    gone.cancel();
 
     expect(await first).toMatchObject(CANCELLED);
     expect(await second).toMatchObject(CANCELLED);
-    expect(await cache.digestOf(missing(), stats, never())).toMatchObject(
+    expect(await cache.digestOf(missing(), stats, caller())).toMatchObject(
       READ_AGAIN,
     );
-    expect(await cache.digestOf(file, stats, never())).toMatchObject(OK);
+    expect(await cache.digestOf(file, stats, caller())).toMatchObject(OK);
   });
 
   it("answers a caller who has gone already", async () => {
     const stats = writeFile("a");
+    const gone = caller();
+    gone.cancel();
 
-    expect(
-      await cache.digestOf(file, stats, AbortSignal.abort()),
-    ).toMatchObject(CANCELLED);
+    expect(await cache.digestOf(file, stats, gone)).toMatchObject(CANCELLED);
   });
 });
 
@@ -163,6 +179,6 @@ function missing(): string {
   return path.join(dir, "missing.wasm");
 }
 
-function never(): AbortSignal {
-  return new AbortController().signal;
+function caller(): CancellableScope {
+  return createRequestScope({ deadlineAtMs: Infinity });
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createLoader, LoaderError } from "../../../src/loader/index.js";
 import type { ModuleSource } from "../../../src/ports.js";
+import { createRequestScope } from "../../../src/request-scope.js";
 
 const DIGEST = `sha256:${"0".repeat(64)}` as const;
 
@@ -59,10 +60,7 @@ async function refusal(
 ): Promise<{ code: string; message: string }> {
   const clock = { nowMs: () => 0, monotonicMs: () => 0 };
   const loader = createLoader({ moduleDir: null, maxModuleBytes: 1024 }, clock);
-  const scope = {
-    deadlineAtMs: Infinity,
-    signal: new AbortController().signal,
-  };
+  const scope = createRequestScope({ deadlineAtMs: Infinity });
   const error: unknown = await loader.resolve(source, scope).then(
     () => "resolved",
     (thrown: unknown) => thrown,

@@ -23,6 +23,7 @@ import {
   type LoaderErrorCode,
 } from "../../../src/loader/index.js";
 import type { Clock, ModuleFile } from "../../../src/ports.js";
+import { scopeFromSignal } from "../../../src/request-scope.js";
 
 const HOUR_MS = 3_600_000;
 const MAX_BYTES = 1000;
@@ -468,7 +469,7 @@ function createTestLoader(options: TestOptions = {}) {
   return (modulePath: string): Promise<ModuleFile> =>
     loader.resolve(
       { type: "Path", path: modulePath },
-      { deadlineAtMs: Infinity, signal },
+      scopeFromSignal(Infinity, signal),
     );
 }
 

@@ -1,0 +1,78 @@
+import type { RequestScope } from "./ports.js";
+
+/** A scope, and how to say that its caller has gone. */
+export interface CancellableScope extends RequestScope {
+  /** What is called a second time does nothing. */
+  cancel(): void;
+}
+
+/** The scope of a request whose caller is there. Cheap: every request has one. */
+export function createRequestScope(options: {
+  readonly deadlineAtMs: number;
+}): CancellableScope {
+  return new Scope(options.deadlineAtMs);
+}
+
+/** The scope of work whose caller goes away when `signal` is aborted. */
+export function scopeFromSignal(
+  deadlineAtMs: number,
+  signal: AbortSignal,
+): RequestScope {
+  return {
+    deadlineAtMs,
+    signal,
+    get cancelled() {
+      return signal.aborted;
+    },
+    onCancel(listener) {
+      const onAbort = (): void => listener();
+      signal.addEventListener("abort", onAbort, { once: true });
+      return () => signal.removeEventListener("abort", onAbort);
+    },
+  };
+}
+
+class Scope implements CancellableScope {
+  readonly deadlineAtMs: number;
+  cancelled = false;
+  /** One entry per subscription, so that a function subscribed twice is two. */
+  #subscriptions: Set<{ readonly listener: () => void }> | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(deadlineAtMs: number) {
+    this.deadlineAtMs = deadlineAtMs;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.cancelled) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  onCancel(listener: () => void): () => void {
+    if (this.cancelled) return () => undefined;
+    const subscription = { listener };
+    const subscriptions = (this.#subscriptions ??= new Set());
+    subscriptions.add(subscription);
+    return () => subscriptions.delete(subscription);
+  }
+
+  cancel(): void {
+    if (this.cancelled) return;
+    this.cancelled = true;
+    for (const { listener } of this.#subscriptions ?? []) {
+      try {
+        listener();
+      } catch (thrown) {
+        // As an AbortSignal does: a fault shows, and keeps nobody else from being told.
+        queueMicrotask(() => {
+          throw thrown;
+        });
+      }
+    }
+    this.#subscriptions = undefined;
+    this.#controller?.abort();
+  }
+}
