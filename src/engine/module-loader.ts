@@ -225,7 +225,10 @@ function checkError(failure: CompileFailure): LoadFailure {
         "module-invalid",
         `it could not be checked: ${failure.text}`,
       );
-    default:
+    case "changed":
+    case "io":
+    case "unwritable":
+    case "unavailable":
       return compileError(failure);
   }
 }
