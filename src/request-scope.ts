@@ -2,7 +2,7 @@ import type { RequestScope } from "./ports.js";
 
 /** A scope, and how to say that its caller has gone. */
 export interface CancellableScope extends RequestScope {
-  /** What is called a second time does nothing. */
+  /** A second call does nothing. */
   cancel(): void;
 }
 

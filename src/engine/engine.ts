@@ -17,6 +17,7 @@ import { loadAddon, type NativeEngine, type NativeModule } from "./native.js";
 import { createNativeRuns } from "./native-runs.js";
 import { run, type RunRequest } from "./run.js";
 import { createSlots } from "./slots.js";
+import { createTurnEnd } from "./turn.js";
 
 /** Runs at once where the operator set no bound; also the size of the pool. */
 const DEFAULT_CONCURRENT_RUNS = 256;
@@ -136,6 +137,8 @@ export function createEngine(
     clock,
   );
   const parts = { native, runs, clock };
+  const turnEnd = createTurnEnd();
+  let closed = false;
 
   return {
     async load(module, scope) {
@@ -160,6 +163,14 @@ export function createEngine(
         },
         scope,
       );
+      await turnEnd();
+      if (closed) {
+        release();
+        throw new EngineError(
+          "run-cancelled",
+          `module ${lease.description}: the runtime is shutting down`,
+        );
+      }
       return await run(
         parts,
         lease.module,
@@ -172,6 +183,7 @@ export function createEngine(
     },
 
     async close() {
+      closed = true;
       slots.close();
       compiler.close();
       await runs.cancelAll(native, CLOSE_WAIT_MS);

@@ -34,9 +34,11 @@ export function finishResponse(
   moduleDescription: string,
 ): Uint8Array {
   try {
-    const answer = hasMeta(bytes)
-      ? bytes
-      : Buffer.concat([bytes, encodeMeta(meta)]);
+    if (bytes.length > maxResponseBytes) {
+      throw tooLarge(bytes, moduleDescription);
+    }
+    if (hasMeta(bytes)) return bytes;
+    const answer = Buffer.concat([bytes, encodeMeta(meta)]);
     if (answer.length <= maxResponseBytes) return answer;
     throw tooLarge(answer, moduleDescription);
   } catch (thrown) {
@@ -80,18 +82,29 @@ const nanosPerSecond = 1_000_000_000n;
 const stateResourcesNumber = 2;
 const entryKeyNumber = 1;
 
+/**
+ * Fields of one answer that are looked at on this thread, which everybody shares: a guest may make
+ * millions of two bytes each. An honest answer has a few for each result, and one for each resource.
+ */
+const maxScannedFields = 100_000;
+
 function hasMeta(bytes: Uint8Array): boolean {
-  let found = false;
   const reader = new WireReader(bytes);
-  while (reader.next()) {
+  for (let scanned = 0; reader.next(); scanned += 1) {
     if (
       reader.fieldNumber === responseField.meta &&
       reader.wireType === wireType.bytes
     ) {
-      found = true;
+      return true;
+    }
+    if (scanned === maxScannedFields) {
+      throw new FunctionError(
+        "wire-malformed",
+        `it has more than ${maxScannedFields} fields`,
+      );
     }
   }
-  return found;
+  return false;
 }
 
 /** By hand: on the path of every request the generated encoder takes 20 µs. */
@@ -146,47 +159,62 @@ function tooLarge(
   return new FunctionError("response-too-large", message + hint);
 }
 
+interface SizedResource {
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+/** Of what the bound on scanned fields lets it see. */
 function largestResources(
   response: Uint8Array,
   count: number,
-): { name: string; sizeBytes: number }[] {
-  const sizes = new Map<string, number>();
+): SizedResource[] {
+  let largest: WireRange[] = [];
+  let scanned = 0;
   const reader = new WireReader(response);
-  while (reader.next()) {
-    if (reader.fieldNumber !== responseField.desired) continue;
-    if (reader.wireType === wireType.bytes)
-      measureResources(response, reader.value(), sizes);
-  }
-  return [...sizes]
-    .map(([name, sizeBytes]) => ({ name, sizeBytes }))
-    .sort((a, b) => b.sizeBytes - a.sizeBytes)
-    .slice(0, count);
-}
-
-function measureResources(
-  response: Uint8Array,
-  state: WireRange,
-  sizes: Map<string, number>,
-): void {
-  const reader = new WireReader(response, state);
-  while (reader.next()) {
+  while (scanned++ < maxScannedFields && reader.next()) {
     if (
-      reader.fieldNumber !== stateResourcesNumber ||
+      reader.fieldNumber !== responseField.desired ||
       reader.wireType !== wireType.bytes
     )
       continue;
-    let name = "";
-    const entry = new WireReader(response, reader.value());
-    while (entry.next()) {
+    const state = new WireReader(response, reader.value());
+    while (scanned++ < maxScannedFields && state.next()) {
       if (
-        entry.fieldNumber === entryKeyNumber &&
-        entry.wireType === wireType.bytes
-      ) {
-        name = decodeText(response, entry.value());
-      }
+        state.fieldNumber !== stateResourcesNumber ||
+        state.wireType !== wireType.bytes
+      )
+        continue;
+      const entry = state.value();
+      if (sizeOf(entry) <= sizeOf(largest[count - 1])) continue;
+      largest = [...largest, entry]
+        .sort((a, b) => sizeOf(b) - sizeOf(a))
+        .slice(0, count);
     }
-    sizes.set(name, reader.end - reader.start);
   }
+  return largest.map((entry) => ({
+    name: keyOf(response, entry),
+    sizeBytes: sizeOf(entry),
+  }));
+}
+
+function sizeOf(range: WireRange | undefined): number {
+  return range === undefined ? 0 : range.end - range.start;
+}
+
+function keyOf(response: Uint8Array, range: WireRange): string {
+  let key = "";
+  const entry = new WireReader(response, range);
+  for (let scanned = 0; scanned < maxScannedFields; scanned += 1) {
+    if (!entry.next()) break;
+    if (
+      entry.fieldNumber === entryKeyNumber &&
+      entry.wireType === wireType.bytes
+    ) {
+      key = decodeText(response, entry.value());
+    }
+  }
+  return key;
 }
 
 const maxMessageBytes = 4096;

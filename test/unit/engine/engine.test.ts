@@ -31,7 +31,7 @@ import {
   fakeModule,
   moduleFile,
   reportOf,
-  settle,
+  settle as turn,
   useFakeTime,
   type FakeModule,
 } from "./fixtures.js";
@@ -61,6 +61,12 @@ interface FakeRun {
   cancels: number;
   /** Ends it, as the addon does: from its one callback. */
   done(response: Buffer | null, report?: RunReport): void;
+}
+
+/** Lets everything happen that needs no time: a run starts at the end of its turn. */
+async function settle(): Promise<void> {
+  await turn();
+  await turn();
 }
 
 /** An engine over a double of the addon, whose artifacts are all there and whose runs wait. */
@@ -236,6 +242,17 @@ describe("engine/engine run", () => {
     runs[0]?.done(Buffer.from("answer"));
 
     expect(await running).toEqual(Buffer.from("answer"));
+  });
+
+  it("starts no run whose turn ends after the engine's own end", async () => {
+    const { engine, request, runs } = setUp();
+    const lease = await engine.load(moduleFile(1), scope());
+
+    const running = refusal(engine.run(lease, request, scope()));
+    await engine.close();
+
+    expect((await running).code).toBe("run-cancelled");
+    expect(runs).toHaveLength(0);
   });
 
   it("runs no lease of another engine", async () => {

@@ -161,6 +161,43 @@ describe("function/response", () => {
     );
   });
 
+  it.each([
+    { name: "a meta first", at: 0, want: "the answer" },
+    {
+      name: "a meta in the last place looked at",
+      at: 100_000,
+      want: "the answer",
+    },
+    { name: "a meta behind that", at: 100_001, want: "a refusal" },
+  ])("looks at 100,000 fields for a meta, and finds $name", ({ at, want }) => {
+    const field = bytesField(9, new Uint8Array());
+    const bytes = concat(
+      ...new Array<Uint8Array>(at).fill(field),
+      bytesField(1, new Uint8Array()),
+    );
+
+    const finish = () => finishResponse(bytes, meta, description);
+
+    if (want === "the answer") expect(finish()).toBe(bytes);
+    else
+      expect(finish).toThrow(
+        "module Path big.wasm returned no RunFunctionResponse: it has more than 100000 fields",
+      );
+  });
+
+  it("spends no more on an answer of millions of resources than on one of many", () => {
+    const entry = bytesField(2, new Uint8Array());
+    const state = bytesField(2, Buffer.alloc(3_000_000 * entry.length, entry));
+
+    const startedMs = performance.now();
+    expect(() => finishResponse(state, meta, description)).toThrow(
+      "more than the 4194304 bytes Crossplane can receive",
+    );
+
+    // Unbounded it took seconds; the bound is far above the few milliseconds it takes.
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+
   it("says so without a list when desired state is not what is large", () => {
     const bytes = bytesField(1023, new Uint8Array(5_000_000));
 
