@@ -2,9 +2,18 @@ import eslint from "@eslint/js";
 import { defineConfig, globalIgnores } from "eslint/config";
 import tseslint from "typescript-eslint";
 
+const listening = "/^(on|once|(prepend|add)(Once)?Listener)$/";
+const crashSignal = "/^SIG(SEGV|ILL|FPE|BUS)$/";
 const noCrashSignals = {
-  selector:
-    "CallExpression[callee.property.name=/^(on|once|addListener|prependListener|prependOnceListener)$/] > Literal.arguments[value=/^SIG(SEGV|ILL|FPE|BUS)$/]",
+  selector: [
+    `CallExpression[callee.property.name=${listening}]`,
+    `CallExpression[callee.property.value=${listening}]`,
+  ]
+    .flatMap((call) => [
+      `${call} > Literal.arguments[value=${crashSignal}]`,
+      `${call} > TemplateLiteral.arguments > TemplateElement[value.cooked=${crashSignal}]`,
+    ])
+    .join(", "),
   message:
     "libuv would replace wasmtime's handler and the first guest trap would hang the process: let these signals be",
 };

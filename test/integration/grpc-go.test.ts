@@ -8,7 +8,6 @@ import { ECHO_WHOLE } from "../../bench/echo-methods.js";
 import {
   buildGrpcGoClient,
   createGrpcGoClient,
-  hasGo,
   runGrpcGo,
   type CallResult,
 } from "../../bench/grpc-go-client.js";
@@ -25,23 +24,18 @@ import {
   startFunction,
   type ServerProcess,
 } from "../../bench/server-process.js";
+import { missingTool } from "../support/tools.js";
 
 const MB = 1024 * 1024;
-const withoutGo = process.env["FUNCTION_WASM_NO_GO"] === "1";
 
 /** Crossplane's own client, over the network, against the built program. */
-describe.skipIf(withoutGo)("integration/grpc-go", () => {
+describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
   let dir: string;
   let client: string;
   const servers: ServerProcess[] = [];
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), "grpc-go-test-"));
-    if (!(await hasGo())) {
-      throw new Error(
-        "go is not installed: install it, or set FUNCTION_WASM_NO_GO=1 to leave these tests out",
-      );
-    }
     await mkdir(join(dir, "modules"));
     client = await buildGrpcGoClient();
     for (const name of ["echo", "echo-component", "spin"])

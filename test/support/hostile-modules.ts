@@ -116,6 +116,16 @@ export function manyInstances(globals: number, instances: number): string {
   );
 }
 
+/** The text of a component that makes `times` instances of a component of `times` instances. */
+export function nestedInstances(times: number): string {
+  return componentWith(
+    `(component $inner
+      (core module $part (global i32 (i32.const 0)))
+      ${"(core instance (instantiate $part))".repeat(times)})
+    ${"(instance (instantiate $inner))".repeat(times)}`,
+  );
+}
+
 /**
  * The text of a good component with an empty answer, and `definitions` before its own. Its core may
  * import functions `(i32) -> i32` from "host", which `definitions` makes: `(core instance $host …)`.

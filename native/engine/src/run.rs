@@ -78,7 +78,6 @@ impl Sandbox {
             peak_memory_bytes: 0,
             memory_denials: 0,
         };
-        let output = run.output.clone();
         let answer = AssertUnwindSafe(async {
             tokio::select! {
                 biased;
@@ -89,7 +88,7 @@ impl Sandbox {
         .catch_unwind()
         .await
         .unwrap_or_else(|panic| Err(Failure::new(FailureKind::Internal, &panic_text(&*panic))));
-        let (lines, dropped_lines) = output.take();
+        let (lines, dropped_lines) = run.output.take();
         Report {
             answer,
             lines,
@@ -121,7 +120,11 @@ impl Run<'_> {
         }
         if let Some(linked) = module.pooled() {
             match self.call(linked).await {
-                Err(CallError::PoolFull) => {}
+                // Nothing of an attempt that could not be instantiated whole is the run's.
+                Err(CallError::PoolFull) => {
+                    self.output = Output::default();
+                    self.memory_denials = 0;
+                }
                 Err(CallError::Failed(failure)) => return Err(failure),
                 Ok(answer) => return Ok(answer),
             }

@@ -146,6 +146,16 @@ fn compile(
         code: "invalid",
         message: format!("{error:#}").replace('\n', " "),
     })?;
+    if artifact.len() > max_artifact_bytes(module) {
+        return Err(Refusal {
+            code: "invalid",
+            message: format!(
+                "its compiled form has {} bytes, expected at most {}",
+                artifact.len(),
+                max_artifact_bytes(module)
+            ),
+        });
+    }
     let write = || -> std::io::Result<()> {
         let mut file = std::fs::OpenOptions::new()
             .write(true)
@@ -159,6 +169,12 @@ fn compile(
         code: "write",
         message: format!("cannot write the artifact: {error}"),
     })
+}
+
+/// Real modules compile to two to four times their size. Nested instances can make a few kilobytes
+/// into megabytes of code, and of memory of the server that maps it.
+fn max_artifact_bytes(module: &[u8]) -> usize {
+    (1 << 20) + 16 * module.len()
 }
 
 fn io(what: &str, error: &dyn std::fmt::Display) -> Refusal {

@@ -23,6 +23,7 @@ import {
 import { bytesField, WireReader } from "../../../src/function/wire.js";
 import { RunFunctionResponseSchema } from "../../../src/gen/run_function_pb.js";
 import type { RequestScope } from "../../../src/ports.js";
+import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "./certificates.js";
 import {
   concat,
@@ -554,52 +555,55 @@ describe("function/server", () => {
     });
   });
 
-  it("serves Crossplane's certificates, and nobody without one", async () => {
-    const maker = createCertificateMaker();
-    try {
-      maker.authority("ca");
-      maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
-      const { cert, key } = maker.leaf({
-        name: "client",
-        authority: "ca",
-        usage: "clientAuth",
-      });
-      const server = await serve(echoEngine(), {
-        tlsCertsDir: maker.directory,
-      });
-      const ca = readFileSync(`${maker.directory}/ca.crt`);
-      // No OpenSSL client can judge these certificates; Crossplane's Go client can.
-      const lenient = {
-        rejectUnauthorized: false,
-        checkServerIdentity: () => undefined,
-      };
-      const withCertificate = credentials.createSsl(
-        ca,
-        readFileSync(key),
-        readFileSync(cert),
-        lenient,
-      );
-      const without = credentials.createSsl(ca, null, null, lenient);
-
-      const answer = await call(
-        clientOf(server, withCertificate),
-        requestBytes(),
-      );
-      const refused = await failure(
-        call(clientOf(server, without), requestBytes(), { deadlineMs: 1500 }),
-      );
-      const plain = await failure(
-        call(clientOf(server), requestBytes(), { deadlineMs: 1500 }),
-      );
-
-      expect(decode(answer).meta?.tag).toBe("a-tag");
-      for (const error of [refused, plain]) {
-        expect([status.UNAVAILABLE, status.DEADLINE_EXCEEDED]).toContain(
-          error.code,
+  it.skipIf(missingTool("openssl"))(
+    "serves Crossplane's certificates, and nobody without one",
+    async () => {
+      const maker = createCertificateMaker();
+      try {
+        maker.authority("ca");
+        maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
+        const { cert, key } = maker.leaf({
+          name: "client",
+          authority: "ca",
+          usage: "clientAuth",
+        });
+        const server = await serve(echoEngine(), {
+          tlsCertsDir: maker.directory,
+        });
+        const ca = readFileSync(`${maker.directory}/ca.crt`);
+        // No OpenSSL client can judge these certificates; Crossplane's Go client can.
+        const lenient = {
+          rejectUnauthorized: false,
+          checkServerIdentity: () => undefined,
+        };
+        const withCertificate = credentials.createSsl(
+          ca,
+          readFileSync(key),
+          readFileSync(cert),
+          lenient,
         );
+        const without = credentials.createSsl(ca, null, null, lenient);
+
+        const answer = await call(
+          clientOf(server, withCertificate),
+          requestBytes(),
+        );
+        const refused = await failure(
+          call(clientOf(server, without), requestBytes(), { deadlineMs: 1500 }),
+        );
+        const plain = await failure(
+          call(clientOf(server), requestBytes(), { deadlineMs: 1500 }),
+        );
+
+        expect(decode(answer).meta?.tag).toBe("a-tag");
+        for (const error of [refused, plain]) {
+          expect([status.UNAVAILABLE, status.DEADLINE_EXCEEDED]).toContain(
+            error.code,
+          );
+        }
+      } finally {
+        maker.remove();
       }
-    } finally {
-      maker.remove();
-    }
-  });
+    },
+  );
 });

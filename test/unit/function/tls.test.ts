@@ -16,6 +16,7 @@ import { FunctionError } from "../../../src/function/error.js";
 import { listen, type Listener } from "../../../src/function/listen.js";
 import { judgeClient, readTlsIdentity } from "../../../src/function/tls.js";
 import type { Clock } from "../../../src/ports.js";
+import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "./certificates.js";
 import { realClock, recordingLogger, type LogLine } from "./fixtures.js";
 
@@ -62,7 +63,7 @@ function directoryWith(pair: Pair, authorities: readonly string[]): string {
   return directory;
 }
 
-describe("function/tls", () => {
+describe.skipIf(missingTool("openssl"))("function/tls", () => {
   let listener: Listener | undefined;
   let lines: LogLine[] = [];
   let accepted = 0;
