@@ -48,7 +48,7 @@ export const flags = [
   { name: "module-timeout", env: "MODULE_TIMEOUT", default: "30s", unit: "duration", group: "Limits", help: "ceiling of an Input's limits.timeout" },
   { name: "module-memory-limit", env: "MODULE_MEMORY_LIMIT", default: "512", unit: "MB", group: "Limits", help: "ceiling of an Input's limits.memory" },
   { name: "module-stack-limit", env: "MODULE_STACK_LIMIT", default: "512", unit: "KB", group: "Limits", help: "stack of a run" },
-  { name: "max-concurrent-runs", env: "MAX_CONCURRENT_RUNS", default: "0", unit: "n", group: "Limits", help: "runs at once; 0 is unbounded" },
+  { name: "max-concurrent-runs", env: "MAX_CONCURRENT_RUNS", default: "0", unit: "n", group: "Limits", help: "runs at once; 0 is as many as the memory pool has room for, 256" },
   { name: "max-total-run-memory", env: "MAX_TOTAL_RUN_MEMORY", default: "0", unit: "MB", group: "Limits", help: "memory of all runs together; 0 is unbounded" },
   { name: "max-concurrent-compiles", env: "MAX_CONCURRENT_COMPILES", default: "1", unit: "n", group: "Limits", help: "large modules compiled at once" },
   { name: "engine-workers", env: "ENGINE_WORKERS", default: null, unit: "n", group: "Limits", help: "threads that run modules; unset is one less than there are cores" },

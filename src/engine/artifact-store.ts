@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import {
   chmodSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -9,7 +10,7 @@ import {
 } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 import { errorText } from "../errors.js";
 import type { Clock, Digest, Logger } from "../ports.js";
@@ -90,16 +91,13 @@ function openPrivateDir(
   compatibilityHash: string,
   trusted: boolean,
 ): string {
-  const compiled = join(cacheDir, "compiled");
+  const compiled = resolve(cacheDir, "compiled");
   const directory = join(compiled, compatibilityHash);
   try {
-    mkdirSync(cacheDir, { recursive: true, mode: PRIVATE_MODE });
+    makeDirs(directory);
     // Who can write to it could put another `compiled` in place; a key would notice.
     if (trusted) requirePrivate(cacheDir, trusted);
-    for (const path of [compiled, directory]) {
-      mkdirSync(path, { recursive: true, mode: PRIVATE_MODE });
-      requirePrivate(path, trusted);
-    }
+    for (const path of [compiled, directory]) requirePrivate(path, trusted);
   } catch (thrown) {
     if (thrown instanceof EngineError) throw thrown;
     throw new EngineError(
@@ -109,6 +107,18 @@ function openPrivateDir(
     );
   }
   return directory;
+}
+
+/** Node's own recursive mkdir never returns where the system will not make a directory, as in /proc. */
+function makeDirs(path: string): void {
+  if (existsSync(path)) return;
+  makeDirs(dirname(path));
+  try {
+    mkdirSync(path, { mode: PRIVATE_MODE });
+  } catch (thrown) {
+    // Another process may have made it meanwhile.
+    if (!existsSync(path)) throw thrown;
+  }
 }
 
 /**

@@ -140,7 +140,18 @@ describe("engine/artifact-store opening", () => {
 
     expect(error.code).toBe("load-failed");
     expect(error.message).toMatch(
-      /^cannot open the cache directory \(--cache-dir\): E(EXIST|NOTDIR): /,
+      /^(?:cannot open the cache directory \(--cache-dir\): ENOTDIR: |the cache directory \(--cache-dir\) cannot be used: .* got no directory$)/,
+    );
+  });
+
+  it("refuses, and does not try for ever, where the system makes no directories", () => {
+    cacheDir = "/proc/none/cache";
+
+    const error = refusalOf();
+
+    expect(error.code).toBe("load-failed");
+    expect(error.message).toMatch(
+      /^cannot open the cache directory \(--cache-dir\): ENOENT: /,
     );
   });
 });
