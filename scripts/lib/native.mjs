@@ -106,7 +106,7 @@ function cargoOutputNames(machine) {
  */
 async function cargoBuild(machine) {
   machine.log(
-    "compiling the native addon; the first time this takes about 6 minutes on 2 cores",
+    "compiling the native addon; the first time this takes about 7 minutes on 2 cores",
   );
   const crates = crateCount(machine);
   let compiled = 0;
