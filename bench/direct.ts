@@ -78,7 +78,7 @@ async function runOnce(): Promise<number> {
   };
   await engine.run(
     lease,
-    { bytes: request, limits, stepKey: "bench", logger: quiet },
+    { bytes: request, limits, env: [], stepKey: "bench", logger: quiet },
     unhurried,
   );
   return elapsedUs(startedMs);

@@ -1,3 +1,4 @@
+import type { EnvVariable } from "../ports.js";
 import type {
   NativeEngine,
   NativeModule,
@@ -5,12 +6,13 @@ import type {
   RunReport,
 } from "./native.js";
 
-/** What one run may use. Milliseconds and bytes. */
+/** What one run may use, and what it is given. Milliseconds and bytes. */
 export interface RunBounds {
   readonly timeoutMs: number;
   /** May be infinite. */
   readonly deadlineInMs: number;
   readonly memoryLimitBytes: number;
+  readonly env: readonly EnvVariable[];
 }
 
 /** Called once when the sandbox is done with a run. */
@@ -66,6 +68,7 @@ export function createNativeRuns(
         bounds.timeoutMs,
         bounds.deadlineInMs,
         bounds.memoryLimitBytes,
+        bounds.env,
       );
       pending.set(id, ended);
       return id;

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 import { errorText } from "../errors.js";
-import type { Digest } from "../ports.js";
+import type { Digest, EnvVariable } from "../ports.js";
 
 /** The binary's layer: `core` is ABI v1, `component` is ABI v2. */
 export type ModuleKind = "core" | "component";
@@ -105,6 +105,7 @@ export interface NativeEngine {
     timeoutMs: number,
     deadlineInMs: number,
     memoryLimitBytes: number,
+    env: readonly EnvVariable[],
   ): void;
   /** Ends a run at its next epoch; nothing happens when it has ended. */
   cancel(id: number): void;

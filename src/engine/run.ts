@@ -1,4 +1,10 @@
-import type { Clock, Logger, RequestScope, RunLimits } from "../ports.js";
+import type {
+  Clock,
+  EnvVariable,
+  Logger,
+  RequestScope,
+  RunLimits,
+} from "../ports.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
 import { logGuestLines } from "./guest-log.js";
 import {
@@ -21,6 +27,8 @@ export interface RunRequest {
   /** RunFunctionRequest bytes; not modified. */
   readonly bytes: Uint8Array;
   readonly limits: RunLimits;
+  /** All the guest sees of an environment. */
+  readonly env: readonly EnvVariable[];
   /** Runs with equal keys share `limits.concurrency`. */
   readonly stepKey: string;
   /** Receives the guest's log lines and output. */
@@ -53,6 +61,7 @@ export function run(
     timeoutMs: limits.timeoutMs,
     deadlineInMs: Math.max(0, scope.deadlineAtMs - clock.monotonicMs()),
     memoryLimitBytes: limits.memoryBytes,
+    env: request.env,
   };
   return new Promise((resolve, reject) => {
     let stopTimer = (): void => undefined;

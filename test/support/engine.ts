@@ -19,6 +19,7 @@ import {
 } from "../../src/gen/run_function_pb.js";
 import type {
   Clock,
+  EnvVariable,
   LogFields,
   Logger,
   ModuleFile,
@@ -69,6 +70,7 @@ export interface CallOptions {
   readonly memoryBytes?: number;
   readonly concurrency?: number;
   readonly stepKey?: string;
+  readonly env?: readonly EnvVariable[];
   /** From now. */
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
@@ -145,6 +147,7 @@ export async function startEngine(
             concurrency: call.concurrency ?? null,
           },
           stepKey: call.stepKey ?? "step",
+          env: call.env ?? [],
           logger: call.logger ?? logger,
         },
         scope(call.deadlineMs, call.signal),

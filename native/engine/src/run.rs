@@ -23,8 +23,10 @@ const MAX_HANDLES: usize = 10_000;
 /// Every tick is a check and a turn for the others.
 const EPOCH_DELTA_TICKS: u64 = 1;
 
-/// The bounds of one run.
+/// The bounds of one run, and what it is given.
 pub struct RunOptions {
+    /// Names and values of the guest's environment, all of it.
+    pub env: Vec<(String, String)>,
     /// Made when the run was asked for; the caller keeps a clone and can see how late the run is.
     pub deadline: Deadline,
     pub memory_limit_bytes: usize,
@@ -171,6 +173,7 @@ impl Run<'_> {
 
     fn store(&self, engine: &wasmtime::Engine) -> Store<RunState> {
         let state = RunState::new(RunConfig {
+            env: &self.options.env,
             memory_limit_bytes: self.options.memory_limit_bytes,
             deadline: self.options.deadline.clone(),
             output: self.output.clone(),

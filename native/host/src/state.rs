@@ -18,7 +18,9 @@ const MAX_RANDOM_BYTES: u64 = 1 << 20;
 const MAX_HTTP_FIELDS_BYTES: usize = 128 << 10;
 
 /// What a run is given.
-pub struct RunConfig {
+pub struct RunConfig<'a> {
+    /// Names and values of the environment, all of it.
+    pub env: &'a [(String, String)],
     pub memory_limit_bytes: usize,
     pub deadline: Deadline,
     pub output: Output,
@@ -38,13 +40,14 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// A state with nothing granted: argv is `["function"]`, no environment, no files, no sockets.
+    /// A state with nothing granted but `env`: argv is `["function"]`, no files, no sockets.
     #[must_use]
-    pub fn new(config: RunConfig) -> Self {
+    pub fn new(config: RunConfig<'_>) -> Self {
         let mut builder = WasiCtxBuilder::new();
         builder
             // Go's klog reads os.Args[0].
             .args(&["function"])
+            .envs(config.env)
             .stdout(config.output.stream(Source::Stdout))
             .stderr(config.output.stream(Source::Stderr))
             .max_random_size(MAX_RANDOM_BYTES)

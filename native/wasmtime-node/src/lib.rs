@@ -50,6 +50,13 @@ pub struct ArtifactRef {
     pub digest: String,
 }
 
+/// `EnvVariable` of `src/ports.ts`.
+#[napi(object)]
+pub struct EnvVariable {
+    pub name: String,
+    pub value: String,
+}
+
 type DoneArguments = FnArgs<(u32, Response, Option<RunReport>)>;
 /// One callback for all runs: a promise for each would cost more than a tiny guest. Weak, so that
 /// it does not keep the process alive.
@@ -222,6 +229,7 @@ impl NativeEngine {
         timeout_ms: f64,
         deadline_in_ms: f64,
         memory_limit_bytes: f64,
+        env: Vec<EnvVariable>,
     ) -> napi::Result<()> {
         let module = Arc::clone(module.get()?);
         let Open {
@@ -240,6 +248,10 @@ impl NativeEngine {
         let deadline = Deadline::new(millis(timeout_ms), request_deadline, cancel.clone());
         live.add(id, cancel, deadline.clone());
         let options = RunOptions {
+            env: env
+                .into_iter()
+                .map(|EnvVariable { name, value }| (name, value))
+                .collect(),
             deadline,
             memory_limit_bytes: bytes(memory_limit_bytes),
             max_response_bytes: self.max_response_bytes,

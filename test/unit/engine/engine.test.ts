@@ -139,6 +139,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
   const request: RunRequest = {
     bytes: new Uint8Array(),
     limits: { timeoutMs: 1_000, memoryBytes: MiB, concurrency: null },
+    env: [],
     stepKey: "step",
     logger,
   };

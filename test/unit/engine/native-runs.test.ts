@@ -38,6 +38,7 @@ const bounds: RunBounds = {
   timeoutMs: 1_000,
   deadlineInMs: Infinity,
   memoryLimitBytes: 65_536,
+  env: [{ name: "A", value: "1" }],
 };
 
 /** Whether a promise is resolved, once everything has happened that needs no time. */
@@ -58,7 +59,7 @@ describe("engine/native-runs start", () => {
     const id = runs.start(native, module, request, bounds, vi.fn());
 
     expect(native.run.mock.calls).toEqual([
-      [id, module, request, 1_000, Infinity, 65_536],
+      [id, module, request, 1_000, Infinity, 65_536, bounds.env],
     ]);
     expect(native.run.mock.lastCall?.[1]).toBe(module);
     expect(native.run.mock.lastCall?.[2]).toBe(request);

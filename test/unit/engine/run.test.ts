@@ -64,6 +64,7 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
       memoryBytes: MEMORY_BYTES,
       concurrency: null,
     },
+    env: [{ name: "TOKEN", value: "t" }],
     stepKey: "step",
     logger: logger ?? collected.logger,
   };
@@ -109,7 +110,12 @@ describe("engine/run", () => {
     const [, module, bytes, ...bounds] = parts.call() ?? [];
     expect(module).toBe(parts.module);
     expect(bytes).toBe(parts.request.bytes);
-    expect(bounds).toEqual([TIMEOUT_MS, Infinity, MEMORY_BYTES]);
+    expect(bounds).toEqual([
+      TIMEOUT_MS,
+      Infinity,
+      MEMORY_BYTES,
+      [{ name: "TOKEN", value: "t" }],
+    ]);
     expect(parts.native.cancel).not.toHaveBeenCalled();
   });
 

@@ -21,6 +21,7 @@ impl CoreHost {
         let linker = host::core_linker(engine)
             .map_err(|error| LoadError::Io(format!("cannot link the host: {error:#}")))?;
         let state = RunState::new(RunConfig {
+            env: &[],
             memory_limit_bytes: 0,
             deadline: Deadline::new(Duration::ZERO, None, CancelToken::default()),
             output: Output::default(),
