@@ -62,8 +62,87 @@ export interface RunLimits {
   readonly concurrency: number | null;
 }
 
+/** What a parser makes of text: ordinary bad input is no exception. */
+export type Parsed<T> =
+  | { readonly kind: "ok"; readonly value: T }
+  /** `message` says what was found and what was expected; the caller puts the field before it. */
+  | { readonly kind: "error"; readonly message: string };
+
+/** An OCI reference in its canonical form; nothing downstream of the parser sees other text. */
+export interface OciReference {
+  /** Lower case, without default port; `index.docker.io` for Docker Hub. */
+  readonly registry: string;
+  readonly repository: string;
+  readonly tag: string | null;
+  readonly digest: Digest | null;
+  /** `registry/repository`: what every fence sees. */
+  readonly location: string;
+  /** `registry/repository[:tag][@digest]`. */
+  readonly text: string;
+}
+
+/** An http or https URL as a WHATWG parser normalises it, without user info and fragment. */
+export interface HttpUrl {
+  /** What is fetched; it may have a query, which may be a secret. */
+  readonly href: string;
+  /** `scheme://host[:port]/path`: what every fence sees and every message shows. */
+  readonly location: string;
+}
+
 /** Where a step's module comes from, as the Input or the XR names it. */
 export type ModuleSource =
-  | { readonly type: "Path"; readonly path: string }
-  | { readonly type: "OCI"; readonly ref: string }
-  | { readonly type: "HTTP"; readonly url: string; readonly digest: Digest };
+  | {
+      readonly type: "Path";
+      readonly path: string;
+      /** From the Input only. */
+      readonly manifestPath: string | null;
+    }
+  | {
+      readonly type: "OCI";
+      readonly ref: OciReference;
+      /** What a tag must resolve to; equal to the digest of a pinned reference. Input only. */
+      readonly expectedDigest: Digest | null;
+      /** Name of the step credential to pull with; never reaches the module. */
+      readonly credentials: string | null;
+    }
+  | {
+      readonly type: "HTTP";
+      readonly url: HttpUrl;
+      readonly digest: Digest;
+      readonly manifest: {
+        readonly url: HttpUrl;
+        readonly digest: Digest;
+      } | null;
+    };
+
+/** Turns a source's text into what is fenced and fetched; `src/loader` has the only ones. */
+export interface SourceParsers {
+  parseReference(text: string): Parsed<OciReference>;
+  parseHttpUrl(text: string): Parsed<HttpUrl>;
+  parseDigest(text: string): Parsed<Digest>;
+}
+
+/** A module's manifest as its source delivered it. */
+export interface ManifestBytes {
+  /** A `wasmfn.yaml`, read strictly, or the JSON of an OCI layer, in which newer fields are ignored. */
+  readonly form: "file" | "layer";
+  readonly bytes: Uint8Array;
+  readonly digest: Digest;
+}
+
+/** A variable of a run's environment. */
+export interface EnvVariable {
+  readonly name: string;
+  /** Often a secret. */
+  readonly value: string;
+}
+
+/** How a request ended: `refused` by admission, `error` for everything else that is no answer. */
+export type RequestOutcome = "ok" | "refused" | "error" | "skipped";
+
+/** What is counted. Labels are constants: no module, host or digest. */
+export interface Metrics {
+  requestEnded(outcome: RequestOutcome): void;
+  /** The operator policy was read again. */
+  policyReloaded(result: "ok" | "error"): void;
+}

@@ -6,8 +6,6 @@ import { nearestName } from "./nearest.js";
 /** The names an object of the Input may have. */
 export interface FieldTable {
   readonly supported: readonly string[];
-  /** Known, and refused until this version honours them: most are fences. */
-  readonly unsupported?: readonly string[];
   /** Fields of earlier versions, each with the words that name its replacement. */
   readonly removed?: Readonly<Record<string, string>>;
 }
@@ -19,23 +17,24 @@ export type Fields = ReadonlyMap<string, JsonValue>;
 const MAX_TEXT_CHARS = 4096;
 
 /**
- * Reads the object at the path `at` (empty = the Input itself). An unknown name is refused whatever
- * its value; a known one set to null counts as absent.
- * @throws AdmissionError field-unknown, field-removed, field-not-supported
+ * Reads the object at the path `at` (empty = the object has no name of its own). An unknown name is
+ * refused whatever its value; a known one set to null counts as absent.
+ *
+ * Which of several wrong fields is named does not depend on their order, which is random in a Struct
+ * on the wire: an error that changed with every reconcile would make the XR's status flap.
+ * @throws AdmissionError field-unknown, field-removed
  */
 export function readFields(
   object: JsonObject,
   at: string,
   table: FieldTable,
 ): Fields {
+  refuseUnknown(object, at, table);
+  refuseRemoved(object, table);
   const fields = new Map<string, JsonValue>();
-  // Sorted, because the order of a Struct's fields is random on the wire and an error that names
-  // another field on every reconcile would make the XR's status flap.
-  for (const [name, value] of Object.entries(object).sort(byName)) {
-    refuseUnknown(name, at, table);
-    if (value === null) continue;
-    refuseUnusable(name, at, table);
-    fields.set(name, value);
+  for (const name of table.supported) {
+    const value = ownField(object, name);
+    if (value !== undefined && value !== null) fields.set(name, value);
   }
   return fields;
 }
@@ -49,7 +48,7 @@ export function objectField(
   path: string,
 ): JsonObject | undefined {
   if (value === undefined || isJsonObject(value)) return value;
-  throw invalid(`${path}: expected an object, got ${describe(value)}`);
+  throw invalidAt(path, `expected an object, got ${describe(value)}`);
 }
 
 /**
@@ -59,7 +58,7 @@ export function objectField(
 export function textField(value: JsonValue | undefined, path: string): string {
   if (value === undefined) throw invalid(`${path} is required`);
   if (typeof value !== "string")
-    throw invalid(`${path}: expected a string, got ${describe(value)}`);
+    throw invalidAt(path, `expected a string, got ${describe(value)}`);
   if (value === "") throw invalid(`${path} is empty`);
   if (value.length > MAX_TEXT_CHARS) {
     throw invalid(
@@ -81,41 +80,55 @@ export function invalid(message: string): AdmissionError {
   return new AdmissionError("input-invalid", message);
 }
 
-function refuseUnknown(name: string, at: string, table: FieldTable): void {
-  const known = [...table.supported, ...(table.unsupported ?? [])];
-  if (known.includes(name) || Object.hasOwn(table.removed ?? {}, name)) return;
-  const nearest = nearestName(name, known);
-  const hint =
-    nearest === undefined
-      ? `expected one of ${known.join(", ")}`
-      : `did you mean ${fieldPath(at, nearest)}`;
-  throw new AdmissionError(
-    "field-unknown",
-    `unknown field ${fieldPath(at, name)}, ${hint}`,
-  );
+/** The same about what is at `path`, empty = what has no name of its own. */
+export function invalidAt(path: string, message: string): AdmissionError {
+  return invalid(path === "" ? message : `${path}: ${message}`);
 }
 
-function refuseUnusable(name: string, at: string, table: FieldTable): void {
-  if (table.removed !== undefined && Object.hasOwn(table.removed, name)) {
-    throw new AdmissionError(
-      "field-removed",
-      `the Input's ${name} field was removed: ${table.removed[name] ?? ""}`,
-    );
-  }
-  if (table.unsupported?.includes(name) === true) {
-    throw new AdmissionError(
-      "field-not-supported",
-      `${fieldPath(at, name)} is not supported yet by this runtime`,
-    );
-  }
+/** A value that is the object's own, not inherited. */
+export function ownField(
+  object: JsonObject,
+  name: string,
+): JsonValue | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-function fieldPath(at: string, name: string): string {
+/** The path of the field `name` in the object at the path `at`, on one line. */
+export function fieldPath(at: string, name: string): string {
   if (!/^[A-Za-z_][\w-]{0,63}$/u.test(name))
     return at === "" ? quoted(name) : `${at}[${quoted(name)}]`;
   return at === "" ? name : `${at}.${name}`;
 }
 
-function byName([a]: [string, JsonValue], [b]: [string, JsonValue]): number {
-  return a < b ? -1 : 1;
+/** The first unknown name in the alphabet, found in one pass: an XR may hold very many. */
+function refuseUnknown(
+  object: JsonObject,
+  at: string,
+  { supported, removed = {} }: FieldTable,
+): void {
+  let first: string | undefined;
+  for (const name of Object.keys(object)) {
+    if (supported.includes(name) || Object.hasOwn(removed, name)) continue;
+    if (first === undefined || name < first) first = name;
+  }
+  if (first === undefined) return;
+  const nearest = nearestName(first, supported);
+  const hint =
+    nearest === undefined
+      ? `expected one of ${supported.join(", ")}`
+      : `did you mean ${fieldPath(at, nearest)}`;
+  throw new AdmissionError(
+    "field-unknown",
+    `unknown field ${fieldPath(at, first)}, ${hint}`,
+  );
+}
+
+function refuseRemoved(object: JsonObject, { removed = {} }: FieldTable): void {
+  for (const [name, replacement] of Object.entries(removed)) {
+    if ((ownField(object, name) ?? null) === null) continue;
+    throw new AdmissionError(
+      "field-removed",
+      `the Input's ${name} field was removed: ${replacement}`,
+    );
+  }
 }

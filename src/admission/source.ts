@@ -1,119 +1,210 @@
-import type { Digest, ModuleSource } from "../ports.js";
+import { quoted } from "../errors.js";
+import type { ModuleSource, Parsed, SourceParsers } from "../ports.js";
 import { AdmissionError } from "./error.js";
 import {
-  describe,
+  fieldPath,
   type Fields,
   invalid,
+  invalidAt,
   objectField,
+  ownField,
   readFields,
   textField,
 } from "./fields.js";
 import type { JsonValue } from "./json.js";
 
-/** The field of `module` that goes with each type. */
-const FIELD_OF_TYPE = { OCI: "oci", HTTP: "http", Path: "path" } as const;
+/** What the operator set, as far as it bounds sources. */
+export interface SourceCeilings {
+  /** Whether --module-dir is set, without which Path sources are refused. */
+  readonly moduleDirSet: boolean;
+  /** Whether --allow-unpinned-tags is set. */
+  readonly allowUnpinnedTags: boolean;
+}
+
+/** Who wrote a source; in an Input it lies in `module`, in the XR wherever `module.from` says. */
+export type Author = "input" | "xr";
+
+/** An OCI source as it is written: its shape is checked, what the texts say is not. */
+export interface OciTexts {
+  readonly ref: string;
+  readonly expectedDigest: string | null;
+  readonly credentials: string | null;
+}
+
+/** An HTTP source as it is written. */
+export interface HttpTexts {
+  readonly url: string;
+  readonly digest: string;
+  readonly manifest: { readonly url: string; readonly digest: string } | null;
+}
+
+const EXPECTED_REF = "registry/repository[:tag]@sha256:<64 hex digits>";
+/** More than any reference that parses. */
+const MAX_SHOWN_CHARS = 1024;
+/** As Kubernetes names, and with capitals and underscores: Crossplane asks for no form at all. */
+const CREDENTIAL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/u;
 
 /**
- * Reads the Input's `module`.
- * @param moduleDirSet whether the runtime has a --module-dir
- * @throws AdmissionError
+ * Reads the shape of an OCI source.
+ * @throws AdmissionError field-unknown, input-invalid
  */
-export function readSource(
+export function readOciTexts(
   value: JsonValue | undefined,
-  moduleDirSet: boolean,
-): ModuleSource {
-  const module = objectField(value, "module");
-  if (module === undefined) throw invalid("module is required");
-  const fields = readFields(module, "module", {
-    supported: ["type", "oci", "http", "path", "allowEmpty"],
-    unsupported: ["from", "manifestPath"],
-  });
-  // `module.from` was refused above, so nothing can be empty.
-  if (fields.has("allowEmpty"))
-    throw invalid("module.allowEmpty is set but module.from is not");
-
-  const type = readType(fields);
-  refuseOtherSources(fields, type);
-  switch (type) {
-    case "OCI":
-      return readOci(fields);
-    case "HTTP":
-      return readHttp(fields);
-    case "Path":
-      return readPath(fields, moduleDirSet);
-  }
-}
-
-function readType(fields: Fields): ModuleSource["type"] {
-  const type = fields.get("type");
-  if (type === undefined)
-    throw invalid("module.type is required, expected OCI, HTTP or Path");
-  if (type === "OCI" || type === "HTTP" || type === "Path") return type;
-  throw invalid(
-    `module.type: expected OCI, HTTP or Path, got ${describe(type)}`,
-  );
-}
-
-function refuseOtherSources(fields: Fields, type: ModuleSource["type"]): void {
-  const own = FIELD_OF_TYPE[type];
-  for (const other of Object.values(FIELD_OF_TYPE)) {
-    if (other !== own && fields.has(other)) {
-      throw invalid(
-        `module.${other} does not go with module.type ${type}, expected module.${own} only`,
-      );
-    }
-  }
-  if (!fields.has(own))
-    throw invalid(`module.${own} is required with module.type ${type}`);
-}
-
-function readPath(fields: Fields, moduleDirSet: boolean): ModuleSource {
-  const path = textField(fields.get("path"), "module.path");
-  if (!moduleDirSet) {
+  author: Author,
+): OciTexts {
+  const at = pathOf("oci", author);
+  const object = objectField(value, at) ?? {};
+  // An XR author must not say what the Composition's author expects.
+  if (author === "xr" && ownField(object, "expectedDigest") !== undefined) {
     throw new AdmissionError(
-      "source-refused",
-      "module.path is refused: the runtime has no --module-dir to load modules from",
+      "field-unknown",
+      "unknown field expectedDigest, which is read from the Input only",
     );
   }
-  return { type: "Path", path };
-}
-
-function readOci(fields: Fields): ModuleSource {
-  const oci = readFields(
-    objectField(fields.get("oci"), "module.oci") ?? {},
-    "module.oci",
-    {
-      supported: ["ref"],
-      unsupported: ["expectedDigest", "credentials"],
-    },
-  );
-  return { type: "OCI", ref: textField(oci.get("ref"), "module.oci.ref") };
-}
-
-function readHttp(fields: Fields): ModuleSource {
-  const http = readFields(
-    objectField(fields.get("http"), "module.http") ?? {},
-    "module.http",
-    {
-      supported: ["url", "digest"],
-      unsupported: ["manifestURL", "manifestDigest"],
-    },
-  );
+  const fields = readFields(object, at, {
+    supported:
+      author === "xr"
+        ? ["ref", "credentials"]
+        : ["ref", "expectedDigest", "credentials"],
+  });
   return {
-    type: "HTTP",
-    url: textField(http.get("url"), "module.http.url"),
-    digest: readDigest(http.get("digest"), "module.http.digest"),
+    ref: textField(fields.get("ref"), fieldPath(at, "ref")),
+    expectedDigest: optionalText(fields, at, "expectedDigest"),
+    credentials: optionalText(fields, at, "credentials"),
   };
 }
 
-function readDigest(value: JsonValue | undefined, path: string): Digest {
-  const text = textField(value, path);
-  if (isDigest(text)) return text;
+/**
+ * Reads the shape of an HTTP source.
+ * @throws AdmissionError field-unknown, input-invalid
+ */
+export function readHttpTexts(
+  value: JsonValue | undefined,
+  author: Author,
+): HttpTexts {
+  const at = pathOf("http", author);
+  const fields = readFields(objectField(value, at) ?? {}, at, {
+    supported: ["url", "digest", "manifestURL", "manifestDigest"],
+  });
+  return {
+    url: textField(fields.get("url"), fieldPath(at, "url")),
+    digest: textField(fields.get("digest"), fieldPath(at, "digest")),
+    manifest: readManifestTexts(fields, at),
+  };
+}
+
+/**
+ * Makes a source of the texts: a reference that is pinned, or whose tag is held to a digest, or
+ * with the operator's leave a tag alone.
+ * @throws AdmissionError input-invalid, source-refused
+ */
+export function ociSource(
+  texts: OciTexts,
+  author: Author,
+  ceilings: SourceCeilings,
+  parsers: SourceParsers,
+): ModuleSource {
+  const at = pathOf("oci", author);
+  const refPath = fieldPath(at, "ref");
+  const expectedPath = fieldPath(at, "expectedDigest");
+  const ref = parsed(parsers.parseReference(texts.ref), refPath);
+  const expectedDigest =
+    texts.expectedDigest === null
+      ? null
+      : parsed(parsers.parseDigest(texts.expectedDigest), expectedPath);
+
+  const shown = quoted(ref.text, MAX_SHOWN_CHARS);
+  if (ref.digest === null && ref.tag === null) {
+    throw invalidAt(
+      refPath,
+      `${shown} has neither tag nor digest, expected ${EXPECTED_REF}`,
+    );
+  }
+  const isLocked = ref.digest !== null || expectedDigest !== null;
+  // A tag is tomorrow what its owner makes of it.
+  if (!isLocked && !ceilings.allowUnpinnedTags) {
+    const remedy = author === "input" ? `set ${expectedPath}, or ` : "";
+    throw new AdmissionError(
+      "source-refused",
+      `${refPath} is refused: ${shown} has a tag and no digest, which needs the runtime's --allow-unpinned-tags: ${remedy}pin it as ${EXPECTED_REF}`,
+    );
+  }
+  if (
+    ref.digest !== null &&
+    expectedDigest !== null &&
+    expectedDigest !== ref.digest
+  ) {
+    throw invalidAt(
+      expectedPath,
+      `expected ${quoted(ref.digest)}, which ${refPath} is pinned to, got ${quoted(expectedDigest)}`,
+    );
+  }
+  const credentials = readCredentials(texts, fieldPath(at, "credentials"));
+  return { type: "OCI", ref, expectedDigest, credentials };
+}
+
+/**
+ * Makes a source of the texts.
+ * @throws AdmissionError input-invalid
+ */
+export function httpSource(
+  texts: HttpTexts,
+  author: Author,
+  parsers: SourceParsers,
+): ModuleSource {
+  const at = pathOf("http", author);
+  const readUrl = (text: string, name: string) =>
+    parsed(parsers.parseHttpUrl(text), fieldPath(at, name));
+  const readDigest = (text: string, name: string) =>
+    parsed(parsers.parseDigest(text), fieldPath(at, name));
+  const { url, digest, manifest } = texts;
+  return {
+    type: "HTTP",
+    url: readUrl(url, "url"),
+    digest: readDigest(digest, "digest"),
+    manifest: manifest && {
+      url: readUrl(manifest.url, "manifestURL"),
+      digest: readDigest(manifest.digest, "manifestDigest"),
+    },
+  };
+}
+
+function pathOf(field: "oci" | "http", author: Author): string {
+  return author === "input" ? `module.${field}` : "";
+}
+
+function readManifestTexts(fields: Fields, at: string): HttpTexts["manifest"] {
+  const url = optionalText(fields, at, "manifestURL");
+  const digest = optionalText(fields, at, "manifestDigest");
+  if (url !== null && digest !== null) return { url, digest };
+  if (url === null && digest === null) return null;
+  const [set, unset] =
+    url === null
+      ? ["manifestDigest", "manifestURL"]
+      : ["manifestURL", "manifestDigest"];
   throw invalid(
-    `${path}: expected sha256: and 64 lower-case hex digits, got ${describe(text)}`,
+    `${fieldPath(at, set)} is set but ${fieldPath(at, unset)} is not`,
   );
 }
 
-function isDigest(text: string): text is Digest {
-  return /^sha256:[0-9a-f]{64}$/u.test(text);
+function readCredentials(
+  { credentials }: OciTexts,
+  path: string,
+): string | null {
+  if (credentials === null || CREDENTIAL_NAME.test(credentials))
+    return credentials;
+  throw invalidAt(
+    path,
+    `expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got ${quoted(credentials)}`,
+  );
+}
+
+function optionalText(fields: Fields, at: string, name: string): string | null {
+  const value = fields.get(name);
+  return value === undefined ? null : textField(value, fieldPath(at, name));
+}
+
+function parsed<T>(result: Parsed<T>, path: string): T {
+  if (result.kind === "ok") return result.value;
+  throw invalidAt(path, result.message);
 }

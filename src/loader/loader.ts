@@ -1,56 +1,75 @@
-import { escaped } from "../errors.js";
 import type {
   Clock,
+  ManifestBytes,
   ModuleFile,
   ModuleSource,
   RequestScope,
 } from "../ports.js";
 import { LoaderError } from "./error.js";
-import { createPathSource, type PathOptions } from "./path.js";
+import { createManifestFiles } from "./manifest-file.js";
+import { createPathSource } from "./path.js";
 
 /** What the operator set. */
-export type LoaderOptions = PathOptions;
+export interface LoaderOptions {
+  /** Where Path sources lie, a local directory; null = they are refused. */
+  readonly moduleDir: string | null;
+  readonly maxModuleBytes: number;
+}
 
-/** Finds modules. */
+/** Finds modules and their manifests. */
 export interface Loader {
   /**
    * Finds the file a source names, and its digest.
    * @throws LoaderError
    */
   resolve(source: ModuleSource, scope: RequestScope): Promise<ModuleFile>;
+  /**
+   * Reads the manifest a source names beside its module; null when it names none. The bytes are
+   * shared: nobody may write to them.
+   * @throws LoaderError
+   */
+  manifest(
+    source: ModuleSource,
+    scope: RequestScope,
+  ): Promise<ManifestBytes | null>;
 }
 
 /** A loader; it holds nothing that needs closing. */
 export function createLoader(options: LoaderOptions, clock: Clock): Loader {
-  const paths = createPathSource(options, clock);
+  const { maxModuleBytes, moduleDir } = options;
+  const modules = createPathSource(
+    {
+      moduleDir,
+      maxBytes: maxModuleBytes,
+      maxBytesRule: "--max-module-size allows",
+      subject: "module Path",
+    },
+    clock,
+  );
+  const manifests = createManifestFiles(moduleDir, clock);
   return {
     async resolve(source, scope) {
-      if (source.type === "Path")
-        return await paths.resolve(source.path, scope);
-      throw new LoaderError(
-        "source-not-supported",
-        `cannot resolve module: module ${describeSource(source)}: module type ${source.type} is not supported yet, this runtime loads Path modules only`,
-      );
+      if (source.type !== "Path") throw notSupported(source);
+      return await modules.resolve(source.path, scope);
+    },
+    async manifest(source, scope) {
+      if (source.type !== "Path") throw notSupported(source);
+      if (source.manifestPath === null) return null;
+      return await manifests.read(source.manifestPath, scope);
     },
   };
 }
 
-/** What messages call the source: its type and location, escaped. */
-function describeSource(
-  source: Exclude<ModuleSource, { type: "Path" }>,
-): string {
-  switch (source.type) {
-    case "OCI":
-      return `OCI ${escaped(source.ref)}`;
-    case "HTTP":
-      return `HTTP ${escaped(withoutSecrets(source.url))}`;
-  }
+type RemoteSource = Exclude<ModuleSource, { type: "Path" }>;
+
+function notSupported(source: RemoteSource): LoaderError {
+  return new LoaderError(
+    "source-not-supported",
+    `cannot resolve module: module ${source.type} ${locationOf(source)}: module type ${source.type} is not supported yet, this runtime loads Path modules only`,
+  );
 }
 
-/** User info and query of a URL often hold a password or a signature. */
-function withoutSecrets(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "https:" && url?.protocol !== "http:")
-    return "(no http or https URL)";
-  return `${url.origin}${url.pathname}`;
+/** Canonical, and so without line breaks, user info and query. */
+function locationOf(source: RemoteSource): string {
+  return source.type === "OCI" ? source.ref.text : source.url.location;
 }

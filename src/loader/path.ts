@@ -7,22 +7,26 @@ import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { createPathMemory } from "./path-memory.js";
 
-/** What the operator set. */
+/** Which files are looked for, and what refusals call them. */
 export interface PathOptions {
-  /** Where Path sources lie, a local directory; null = they are refused. */
+  /** Where the files lie, a local directory; null = they are refused. */
   readonly moduleDir: string | null;
-  readonly maxModuleBytes: number;
+  readonly maxBytes: number;
+  /** What allows that many, with its verb: `--max-module-size allows`. */
+  readonly maxBytesRule: string;
+  /** What refusals put before the path. */
+  readonly subject: "module Path" | "module.manifestPath";
 }
 
-/** Finds modules that are files. */
+/** Finds files under --module-dir. */
 export interface PathSource {
   /**
-   * Finds the module `modulePath` under --module-dir. A relative path starts there; an absolute one
+   * Finds the file `wantedPath` under --module-dir. A relative path starts there; an absolute one
    * must begin with --module-dir as the operator wrote it. Symbolic links may lead anywhere inside
    * (Kubernetes volumes are made of them), never out.
    * @throws LoaderError
    */
-  resolve(modulePath: string, scope: RequestScope): Promise<ModuleFile>;
+  resolve(wantedPath: string, scope: RequestScope): Promise<ModuleFile>;
 }
 
 /** A source of files; it remembers those it has read. */
@@ -33,38 +37,37 @@ export function createPathSource(
   const digests = createDigestCache(clock);
   const memory = createPathMemory(clock);
   return {
-    async resolve(modulePath, scope) {
+    async resolve(wantedPath, scope) {
       // Synchronous calls on purpose: these look-ups in the kernel's cache take a few µs, the same
       // through Node's thread pool takes ten times that, and every request pays it.
-      const recalled = memory.recall(modulePath);
+      const recalled = memory.recall(wantedPath);
       if (recalled !== undefined) return recalled;
-      const description = `Path ${escaped(modulePath)}`;
       const refuse: Refuse = (code, reason, cause) =>
         new LoaderError(
           code,
-          `cannot resolve module: module ${description}: ${reason}`,
+          `cannot resolve module: ${options.subject} ${escaped(wantedPath)}: ${reason}`,
           { cause },
         );
-      const wanted = placeUnderModuleDir(modulePath, options.moduleDir, refuse);
+      const wanted = placeUnderModuleDir(wantedPath, options.moduleDir, refuse);
       const filePath = followLinks(wanted, refuse);
-      const stats = checkFile(filePath, options.maxModuleBytes, refuse);
+      const stats = checkFile(filePath, options, refuse);
       const hashed = await digests.digestOf(filePath, stats, scope);
       if (hashed.kind === "refused")
         throw refuse(hashed.code, hashed.reason, hashed.cause);
-      const module: ModuleFile = {
+      const found: ModuleFile = {
         digest: hashed.digest,
         filePath,
         sizeBytes: Number(stats.size),
-        description,
+        description: `Path ${escaped(wantedPath)}`,
       };
       if (digests.remembers(stats))
-        memory.remember(modulePath, wanted.file, stats, module);
-      return module;
+        memory.remember(wantedPath, wanted.file, stats, found);
+      return found;
     },
   };
 }
 
-/** Makes the error for one module from a code and the end of its sentence. */
+/** Makes the error for one file from a code and the end of its sentence. */
 type Refuse = (
   code: LoaderErrorCode,
   reason: string,
@@ -78,17 +81,17 @@ interface Wanted {
 
 /** Decides on the text alone, so that nothing outside is even looked at. */
 function placeUnderModuleDir(
-  modulePath: string,
+  wantedPath: string,
   dir: string | null,
   refuse: Refuse,
 ): Wanted {
   if (dir === null)
     throw refuse("module-dir-unset", "the runtime has no --module-dir");
-  if (modulePath === "") throw refuse("path-invalid", "the path is empty");
-  if (modulePath.includes("\0"))
+  if (wantedPath === "") throw refuse("path-invalid", "the path is empty");
+  if (wantedPath.includes("\0"))
     throw refuse("path-invalid", "the path holds a NUL character");
   const moduleDir = path.resolve(dir);
-  const file = path.resolve(moduleDir, modulePath);
+  const file = path.resolve(moduleDir, wantedPath);
   if (!isInside(moduleDir, file)) {
     throw refuse(
       "path-outside-module-dir",
@@ -123,7 +126,7 @@ function followLinks(wanted: Wanted, refuse: Refuse): string {
 /** By `lstat`, so that a FIFO or device is refused without being opened. */
 function checkFile(
   filePath: string,
-  maxModuleBytes: number,
+  { maxBytes, maxBytesRule }: PathOptions,
   refuse: Refuse,
 ): BigIntStats {
   const stats = attempt(
@@ -137,10 +140,10 @@ function checkFile(
     );
   }
   if (stats.size === 0n) throw refuse("module-empty", "the file is empty");
-  if (stats.size > maxModuleBytes) {
+  if (stats.size > maxBytes) {
     throw refuse(
       "module-too-large",
-      `the file has ${String(stats.size)} bytes, --max-module-size allows ${String(maxModuleBytes)}`,
+      `the file has ${String(stats.size)} bytes, ${maxBytesRule} ${String(maxBytes)}`,
     );
   }
   return stats;

@@ -2,11 +2,14 @@ import { describe, expect, it } from "vitest";
 import {
   AdmissionError,
   type AdmissionErrorCode,
+} from "../../../src/admission/error.js";
+import {
   admitInput,
+  type AdmittedInput,
   type InputCeilings,
-  type JsonObject,
-  type JsonValue,
-} from "../../../src/admission/index.js";
+} from "../../../src/admission/input.js";
+import type { JsonObject, JsonValue } from "../../../src/admission/json.js";
+import { sourceParsers } from "../../../src/loader/index.js";
 
 const CEILINGS: InputCeilings = {
   timeoutMs: 30_000,
@@ -14,29 +17,47 @@ const CEILINGS: InputCeilings = {
   memoryBytes: 512 * 1024 * 1024,
   memoryText: "512Mi",
   moduleDirSet: true,
+  allowUnpinnedTags: false,
 };
 const PATH_MODULE = { type: "Path", path: "greeter.wasm" };
-const DIGEST = `sha256:${"0123456789abcdef".repeat(4)}`;
+const DIGEST = `sha256:${"0123456789abcdef".repeat(4)}` as const;
+const OTHER_DIGEST = `sha256:${"f".repeat(64)}`;
+const PINNED = `ghcr.io/example/greeter:v1@${DIGEST}`;
+const URL = "https://example.com/a.wasm";
+const POLICY = "permit (principal, action, resource);";
 
 describe("admission/input", () => {
   it("admits the smallest Input with the operator's ceilings", () => {
-    expect(admitInput(input({ module: PATH_MODULE }), CEILINGS)).toEqual({
+    expect(admit(input({ module: PATH_MODULE }))).toEqual({
       apiVersion: "wasm.fn.crossplane.io/v1",
       deprecated: false,
-      source: { type: "Path", path: "greeter.wasm" },
+      module: {
+        kind: "static",
+        source: { type: "Path", path: "greeter.wasm", manifestPath: null },
+      },
+      compositionPolicy: null,
       limits: { timeoutMs: 30_000, memoryBytes: 536870912, concurrency: null },
     });
   });
 
-  it("admits every supported field", () => {
+  it("admits every field but those of other sources", () => {
     const full = input({
       metadata: { name: "greeter", annotations: { a: "b" } },
-      module: PATH_MODULE,
+      module: { ...PATH_MODULE, manifestPath: "wasmfn.yaml" },
+      compositionPolicy: POLICY,
       limits: { timeout: "1.5s", memory: "128Mi", concurrency: 3 },
       config: { anything: [1, null, { goes: true }] },
     });
 
-    expect(admitInput(full, CEILINGS)).toMatchObject({
+    expect(admit(full)).toMatchObject({
+      module: {
+        source: {
+          type: "Path",
+          path: "greeter.wasm",
+          manifestPath: "wasmfn.yaml",
+        },
+      },
+      compositionPolicy: POLICY,
       limits: { timeoutMs: 1500, memoryBytes: 134217728, concurrency: 3 },
     });
   });
@@ -47,33 +68,188 @@ describe("admission/input", () => {
       module: PATH_MODULE,
     });
 
-    expect(admitInput(old, CEILINGS)).toMatchObject({
+    expect(admit(old)).toMatchObject({
       apiVersion: "wasm.fn.crossplane.io/v1beta1",
       deprecated: true,
     });
   });
 
-  it.each([
-    {
-      name: "OCI",
-      module: { type: "OCI", oci: { ref: "ghcr.io/example/greeter:v1" } },
-      want: { type: "OCI", ref: "ghcr.io/example/greeter:v1" },
-    },
-    {
-      name: "HTTP",
-      module: {
-        type: "HTTP",
-        http: { url: "https://example.com/a.wasm", digest: DIGEST },
+  describe("admits as the module, without --module-dir,", () => {
+    const GREETER = {
+      registry: "ghcr.io",
+      repository: "example/greeter",
+      location: "ghcr.io/example/greeter",
+    };
+
+    it.each([
+      {
+        name: "a pinned reference",
+        module: oci({ ref: PINNED }),
+        want: {
+          type: "OCI",
+          ref: { ...GREETER, tag: "v1", digest: DIGEST, text: PINNED },
+          expectedDigest: null,
+          credentials: null,
+        },
       },
-      want: { type: "HTTP", url: "https://example.com/a.wasm", digest: DIGEST },
-    },
-  ])("decodes an $name source without --module-dir", ({ module, want }) => {
-    const admitted = admitInput(input({ module }), {
-      ...CEILINGS,
-      moduleDirSet: false,
+      {
+        name: "a reference written in another way",
+        module: oci({ ref: `GHCR.io.:443/example/greeter@${DIGEST}` }),
+        want: {
+          type: "OCI",
+          ref: {
+            ...GREETER,
+            tag: null,
+            digest: DIGEST,
+            text: `ghcr.io/example/greeter@${DIGEST}`,
+          },
+          expectedDigest: null,
+          credentials: null,
+        },
+      },
+      {
+        name: "a pinned reference that is expected to be itself",
+        module: oci({ ref: PINNED, expectedDigest: DIGEST }),
+        want: {
+          type: "OCI",
+          ref: { ...GREETER, tag: "v1", digest: DIGEST, text: PINNED },
+          expectedDigest: DIGEST,
+          credentials: null,
+        },
+      },
+      {
+        name: "a tag held to a digest, with credentials",
+        module: oci({
+          ref: "ghcr.io/example/greeter:v1",
+          expectedDigest: DIGEST,
+          credentials: "My_Registry.pull-1",
+        }),
+        want: {
+          type: "OCI",
+          ref: {
+            ...GREETER,
+            tag: "v1",
+            digest: null,
+            text: "ghcr.io/example/greeter:v1",
+          },
+          expectedDigest: DIGEST,
+          credentials: "My_Registry.pull-1",
+        },
+      },
+      {
+        name: "a URL",
+        module: http({ url: "https://EXAMPLE.com/x/../a.wasm?sig=s" }),
+        want: {
+          type: "HTTP",
+          url: { href: `${URL}?sig=s`, location: URL },
+          digest: DIGEST,
+          manifest: null,
+        },
+      },
+      {
+        name: "a URL with a manifest beside it",
+        module: http({
+          manifestURL: "https://example.com/wasmfn.yaml",
+          manifestDigest: OTHER_DIGEST,
+        }),
+        want: {
+          type: "HTTP",
+          url: { href: URL, location: URL },
+          digest: DIGEST,
+          manifest: {
+            url: {
+              href: "https://example.com/wasmfn.yaml",
+              location: "https://example.com/wasmfn.yaml",
+            },
+            digest: OTHER_DIGEST,
+          },
+        },
+      },
+    ])("$name", ({ module, want }) => {
+      const ceilings = { ...CEILINGS, moduleDirSet: false };
+
+      expect(admit(input({ module }), ceilings).module).toEqual({
+        kind: "static",
+        source: want,
+      });
+    });
+  });
+
+  describe("admits as the XR's choice", () => {
+    it.each([
+      {
+        name: "an OCI module",
+        module: { type: "OCI", from: "status.module" },
+        want: { type: "OCI", path: ["status", "module"] },
+      },
+      {
+        name: "an HTTP module that may be unset",
+        module: { type: "HTTP", from: 'spec["a.b"].c[0]', allowEmpty: true },
+        want: {
+          type: "HTTP",
+          path: ["spec", "a.b", "c", 0],
+          pathText: 'spec["a.b"].c[0]',
+          allowEmpty: true,
+        },
+      },
+      {
+        name: "a Path module with the Input's manifest",
+        module: {
+          type: "Path",
+          from: "status.module",
+          manifestPath: "wasmfn.yaml",
+        },
+        want: {
+          type: "Path",
+          path: ["status", "module"],
+          manifestPath: "wasmfn.yaml",
+        },
+      },
+    ])("$name", ({ module, want }) => {
+      const admitted = admit(input({ module, compositionPolicy: POLICY }));
+
+      expect(admitted.module).toEqual({
+        kind: "from",
+        pathText: "status.module",
+        allowEmpty: false,
+        manifestPath: null,
+        ...want,
+      });
     });
 
-    expect(admitted.source).toEqual(want);
+    it("a Path module without a compositionPolicy", () => {
+      const module = { type: "Path", from: "status.module" };
+
+      expect(admit(input({ module }))).toMatchObject({
+        module: { kind: "from" },
+        compositionPolicy: null,
+      });
+    });
+  });
+
+  it("admits a bare tag with --allow-unpinned-tags", () => {
+    const ceilings = { ...CEILINGS, allowUnpinnedTags: true };
+    const module = oci({ ref: "ghcr.io/example/greeter:v1" });
+
+    expect(admit(input({ module }), ceilings).module).toMatchObject({
+      source: { ref: { tag: "v1", digest: null }, expectedDigest: null },
+    });
+  });
+
+  it("admits an allowEmpty of false, which changes nothing", () => {
+    const module = { ...PATH_MODULE, allowEmpty: false };
+
+    expect(admit(input({ module }))).toEqual(
+      admit(input({ module: PATH_MODULE })),
+    );
+  });
+
+  it("admits a compositionPolicy of a mebibyte", () => {
+    const compositionPolicy = "é".repeat(512 * 1024);
+
+    expect(
+      admit(input({ module: PATH_MODULE, compositionPolicy })),
+    ).toMatchObject({ compositionPolicy });
   });
 
   describe("takes null for absent (C58)", () => {
@@ -90,7 +266,7 @@ describe("admission/input", () => {
         fields: { module: { ...PATH_MODULE, oci: null, http: null } },
       },
       {
-        name: "fields not supported yet",
+        name: "all that may be left out",
         fields: {
           compositionPolicy: null,
           module: {
@@ -105,16 +281,36 @@ describe("admission/input", () => {
     ] satisfies { name: string; fields: JsonObject }[])(
       "$name",
       ({ fields }) => {
-        const admitted = admitInput(
-          input({ module: PATH_MODULE, ...fields }),
-          CEILINGS,
-        );
+        const admitted = admit(input({ module: PATH_MODULE, ...fields }));
 
-        expect(admitted).toEqual(
-          admitInput(input({ module: PATH_MODULE }), CEILINGS),
-        );
+        expect(admitted).toEqual(admit(input({ module: PATH_MODULE })));
       },
     );
+
+    it.each([
+      {
+        name: "of oci",
+        module: oci({ expectedDigest: null, credentials: null }),
+        same: oci({}),
+      },
+      {
+        name: "of http",
+        module: http({ manifestURL: null, manifestDigest: null }),
+        same: http({}),
+      },
+      {
+        name: "of an XR's choice",
+        module: {
+          type: "Path",
+          from: "status.module",
+          path: null,
+          allowEmpty: null,
+        },
+        same: { type: "Path", from: "status.module" },
+      },
+    ])("what may be left out $name", ({ module, same }) => {
+      expect(admit(input({ module }))).toEqual(admit(input({ module: same })));
+    });
   });
 
   describe("limits.memory", () => {
@@ -243,7 +439,7 @@ describe("admission/input", () => {
 
     it("reads 1h30m under a higher ceiling", () => {
       const ceilings = { ...CEILINGS, timeoutMs: 7_200_000, timeoutText: "2h" };
-      const admitted = admitInput(
+      const admitted = admit(
         input({ module: PATH_MODULE, limits: { timeout: "1h30m" } }),
         ceilings,
       );
@@ -425,13 +621,13 @@ describe("admission/input", () => {
           '{"apiVersion":"wasm.fn.crossplane.io/v1","kind":"Input","__proto__":{"module":{}}}',
         ) as JsonObject,
         code: "field-unknown",
-        want: "unknown field __proto__, expected one of apiVersion, kind, metadata, module, limits, config, compositionPolicy",
+        want: "unknown field __proto__, expected one of apiVersion, kind, metadata, module, compositionPolicy, limits, config",
       },
       {
         name: "an unknown field with a hostile name",
         object: input({ module: { ...PATH_MODULE, "a\n\u202eb": 1 } }),
         code: "field-unknown",
-        want: 'unknown field module["a\\u000a\\u202eb"], expected one of type, oci, http, path, allowEmpty, from, manifestPath',
+        want: 'unknown field module["a\\u000a\\u202eb"], expected one of type, oci, http, path, from, allowEmpty, manifestPath',
       },
       {
         name: "the removed policy",
@@ -473,19 +669,19 @@ describe("admission/input", () => {
         name: "a type without its source",
         object: input({ module: { type: "Path" } }),
         code: "input-invalid",
-        want: "module.path is required with module.type Path",
+        want: "module.path or module.from is required with module.type Path",
       },
       {
         name: "a source of another type",
         object: input({ module: { type: "OCI", path: "a.wasm" } }),
         code: "input-invalid",
-        want: "module.path does not go with module.type OCI, expected module.oci only",
+        want: "module.path does not go with module.type OCI, expected module.oci or module.from",
       },
       {
         name: "two sources",
         object: input({ module: { ...PATH_MODULE, http: {} } }),
         code: "input-invalid",
-        want: "module.http does not go with module.type Path, expected module.path only",
+        want: "module.http does not go with module.type Path, expected module.path or module.from",
       },
       {
         name: "a path that is an object",
@@ -526,20 +722,210 @@ describe("admission/input", () => {
         want: "module.http.digest is required",
       },
       {
+        name: "http without url",
+        object: input({ module: http({ url: null }) }),
+        code: "input-invalid",
+        want: "module.http.url is required",
+      },
+      {
         name: "a digest in upper case",
-        object: input({
-          module: { type: "HTTP", http: { url: "a", digest: "sha256:AB" } },
-        }),
+        object: input({ module: http({ digest: "sha256:AB" }) }),
         code: "input-invalid",
         want: 'module.http.digest: expected sha256: and 64 lower-case hex digits, got "sha256:AB"',
       },
       {
         name: "a digest with a line after it",
-        object: input({
-          module: { type: "HTTP", http: { url: "a", digest: `${DIGEST}\n` } },
-        }),
+        object: input({ module: http({ digest: `${DIGEST}\n` }) }),
         code: "input-invalid",
         want: `module.http.digest: expected sha256: and 64 lower-case hex digits, got "${DIGEST}\\u000a"`,
+      },
+      {
+        name: "a digest of another algorithm",
+        object: input({ module: http({ digest: "sha512:ab" }) }),
+        code: "input-invalid",
+        want: 'module.http.digest: digest algorithm "sha512" is not supported, expected sha256: and 64 lower-case hex digits',
+      },
+      {
+        name: "a URL of another scheme",
+        object: input({ module: http({ url: "ftp://example.com/a.wasm" }) }),
+        code: "input-invalid",
+        want: 'module.http.url: expected a URL with https, got "ftp"',
+      },
+      {
+        name: "a manifestURL alone",
+        object: input({ module: http({ manifestURL: URL }) }),
+        code: "input-invalid",
+        want: "module.http.manifestURL is set but module.http.manifestDigest is not",
+      },
+      {
+        name: "a manifestDigest alone",
+        object: input({ module: http({ manifestDigest: DIGEST }) }),
+        code: "input-invalid",
+        want: "module.http.manifestDigest is set but module.http.manifestURL is not",
+      },
+      {
+        name: "a manifestURL in the clear",
+        object: input({
+          module: http({
+            manifestURL: "http://example.com/wasmfn.yaml",
+            manifestDigest: DIGEST,
+          }),
+        }),
+        code: "input-invalid",
+        want: 'module.http.manifestURL: http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host "example.com"',
+      },
+      {
+        name: "a manifestDigest that is a tag",
+        object: input({
+          module: http({ manifestURL: URL, manifestDigest: "v1" }),
+        }),
+        code: "input-invalid",
+        want: 'module.http.manifestDigest: expected sha256: and 64 lower-case hex digits, got "v1"',
+      },
+      {
+        name: "a reference that does not parse",
+        object: input({ module: oci({ ref: `a.b/C@${DIGEST}` }) }),
+        code: "input-invalid",
+        want: 'module.oci.ref: repository component "C": expected lower-case letters and digits with ".", "_", "__" or "-" between them',
+      },
+      {
+        name: "a reference without tag and digest",
+        object: input({ module: oci({ ref: "greeter" }) }),
+        code: "input-invalid",
+        want: 'module.oci.ref: "index.docker.io/library/greeter" has neither tag nor digest, expected registry/repository[:tag]@sha256:<64 hex digits>',
+      },
+      {
+        name: "a bare tag",
+        object: input({ module: oci({ ref: "ghcr.io/example/greeter:v1" }) }),
+        code: "source-refused",
+        want: 'module.oci.ref is refused: "ghcr.io/example/greeter:v1" has a tag and no digest, which needs the runtime\'s --allow-unpinned-tags: set module.oci.expectedDigest, or pin it as registry/repository[:tag]@sha256:<64 hex digits>',
+      },
+      {
+        name: "an expectedDigest that is not the pin",
+        object: input({ module: oci({ expectedDigest: OTHER_DIGEST }) }),
+        code: "input-invalid",
+        want: `module.oci.expectedDigest: expected "${DIGEST}", which module.oci.ref is pinned to, got "${OTHER_DIGEST}"`,
+      },
+      {
+        name: "an expectedDigest of another algorithm",
+        object: input({ module: oci({ expectedDigest: "sha512:ab" }) }),
+        code: "input-invalid",
+        want: 'module.oci.expectedDigest: digest algorithm "sha512" is not supported, expected sha256: and 64 lower-case hex digits',
+      },
+      {
+        name: "an expectedDigest without ref",
+        object: input({ module: oci({ ref: null, expectedDigest: DIGEST }) }),
+        code: "input-invalid",
+        want: "module.oci.ref is required",
+      },
+      {
+        name: "an expectedDigest beside a URL",
+        object: input({ module: http({ expectedDigest: DIGEST }) }),
+        code: "field-unknown",
+        want: "unknown field module.http.expectedDigest, expected one of url, digest, manifestURL, manifestDigest",
+      },
+      {
+        name: "credentials that are an object",
+        object: input({ module: oci({ credentials: { name: "registry" } }) }),
+        code: "input-invalid",
+        want: "module.oci.credentials: expected a string, got an object",
+      },
+      {
+        name: "credentials that are no name",
+        object: input({ module: oci({ credentials: "my registry" }) }),
+        code: "input-invalid",
+        want: 'module.oci.credentials: expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got "my registry"',
+      },
+      {
+        name: "from beside a source of its type",
+        object: input({ module: { ...PATH_MODULE, from: "status.module" } }),
+        code: "input-invalid",
+        want: "module.path and module.from are both set, expected one of them",
+      },
+      {
+        name: "from beside a source of another type",
+        object: input({ module: { ...oci({}), type: "HTTP", from: "spec.a" } }),
+        code: "input-invalid",
+        want: "module.oci does not go with module.type HTTP, expected module.http or module.from",
+      },
+      {
+        name: "from that is an object",
+        object: input({ module: { type: "Path", from: { field: "a" } } }),
+        code: "input-invalid",
+        want: "module.from: expected a string, got an object",
+      },
+      {
+        name: "from outside spec and status",
+        object: input({ module: { type: "Path", from: "metadata.labels.a" } }),
+        code: "input-invalid",
+        want: 'module.from: expected spec.… or status.…, got "metadata.labels.a"',
+      },
+      {
+        name: "allowEmpty that is text",
+        object: input({
+          module: { type: "Path", from: "spec.a", allowEmpty: "true" },
+        }),
+        code: "input-invalid",
+        want: 'module.allowEmpty: expected true or false, got "true"',
+      },
+      {
+        name: "manifestPath with OCI",
+        object: input({ module: { ...oci({}), manifestPath: "wasmfn.yaml" } }),
+        code: "input-invalid",
+        want: "module.manifestPath does not go with module.type OCI, expected module.type Path",
+      },
+      {
+        name: "manifestPath with HTTP from the XR",
+        object: input({
+          module: { type: "HTTP", from: "spec.a", manifestPath: "wasmfn.yaml" },
+          compositionPolicy: POLICY,
+        }),
+        code: "input-invalid",
+        want: "module.manifestPath does not go with module.type HTTP, expected module.type Path",
+      },
+      {
+        name: "an empty manifestPath",
+        object: input({ module: { ...PATH_MODULE, manifestPath: "" } }),
+        code: "input-invalid",
+        want: "module.manifestPath is empty",
+      },
+      {
+        name: "a manifestPath of the XR's Path that is a list",
+        object: input({
+          module: { type: "Path", from: "spec.a", manifestPath: ["a"] },
+        }),
+        code: "input-invalid",
+        want: "module.manifestPath: expected a string, got a list",
+      },
+      {
+        name: "a compositionPolicy that is an object",
+        object: input({ module: PATH_MODULE, compositionPolicy: {} }),
+        code: "input-invalid",
+        want: "compositionPolicy: expected a string, got an object",
+      },
+      {
+        name: "an empty compositionPolicy",
+        object: input({ module: PATH_MODULE, compositionPolicy: "" }),
+        code: "input-invalid",
+        want: "compositionPolicy is empty: write its rules, or leave the field out",
+      },
+      {
+        name: "a blank compositionPolicy beside a Path from the XR",
+        object: input({
+          module: { type: "Path", from: "spec.a" },
+          compositionPolicy: " \n\t",
+        }),
+        code: "input-invalid",
+        want: "compositionPolicy is empty: write its rules, or leave the field out",
+      },
+      {
+        name: "a compositionPolicy above a mebibyte",
+        object: input({
+          module: PATH_MODULE,
+          compositionPolicy: `${"é".repeat(512 * 1024)}x`,
+        }),
+        code: "input-invalid",
+        want: "compositionPolicy has 1048577 bytes, expected at most 1048576",
       },
     ] satisfies {
       name: string;
@@ -551,57 +937,59 @@ describe("admission/input", () => {
     });
   });
 
-  describe("refuses what is not supported yet", () => {
+  describe("refuses a module the XR chooses without a fence:", () => {
     it.each([
+      { name: "none", type: "OCI", from: "status.module", more: {} },
+      { name: "none", type: "HTTP", from: "spec.module", more: {} },
       {
-        field: "module.from",
-        module: { type: "Path", from: "spec.module", allowEmpty: true },
+        name: "null",
+        type: "OCI",
+        from: 'spec["a.b"]',
+        more: { compositionPolicy: null },
       },
       {
-        field: "module.manifestPath",
-        module: { ...PATH_MODULE, manifestPath: "wasmfn.yaml" },
+        name: "a blank one",
+        type: "HTTP",
+        from: "status.module",
+        more: { compositionPolicy: " \n" },
       },
       {
-        field: "module.oci.expectedDigest",
-        module: oci({ expectedDigest: DIGEST }),
+        name: "none, though the field may be unset",
+        type: "OCI",
+        from: "status.module",
+        more: { module: { allowEmpty: true } },
       },
-      {
-        field: "module.oci.credentials",
-        module: oci({ credentials: "registry" }),
-      },
-      {
-        field: "module.http.manifestURL",
-        module: http({ manifestURL: "https://example.com" }),
-      },
-      {
-        field: "module.http.manifestDigest",
-        module: http({ manifestDigest: DIGEST }),
-      },
-      {
-        field: "compositionPolicy",
-        module: PATH_MODULE,
-        more: { compositionPolicy: "permit(…)" },
-      },
-    ] satisfies { field: string; module: JsonObject; more?: JsonObject }[])(
-      "$field",
-      ({ field, module, ...rest }) => {
-        const more = "more" in rest ? rest.more : {};
+    ] satisfies {
+      name: string;
+      type: string;
+      from: string;
+      more: JsonObject;
+    }[])("$name ($type)", ({ type, from, more }) => {
+      const module = { type, from, ...("module" in more ? more.module : {}) };
 
-        expect(refusal(input({ module, ...more }))).toEqual({
-          code: "field-not-supported",
-          message: `${field} is not supported yet by this runtime`,
-        });
-      },
-    );
+      expect(refusal(input({ ...more, module }))).toEqual({
+        code: "policy-missing",
+        message: `cannot resolve module: module.from: ${from} of the composite resource names a ${type} source, but the Input has no compositionPolicy: a module the composite resource chooses must be permitted by the compositionPolicy's pullModule rules, or its author could point the runtime at any host`,
+      });
+    });
   });
 
-  it("refuses a Path source without --module-dir", () => {
+  it.each([
+    { field: "path", module: PATH_MODULE },
+    {
+      field: "path",
+      module: { ...PATH_MODULE, manifestPath: "wasmfn.yaml" },
+    },
+    {
+      field: "from",
+      module: { type: "Path", from: "spec.module", allowEmpty: true },
+    },
+  ])("refuses $module without --module-dir", ({ field, module }) => {
     const ceilings = { ...CEILINGS, moduleDirSet: false };
 
-    expect(refusal(input({ module: PATH_MODULE }), ceilings)).toEqual({
+    expect(refusal(input({ module }), ceilings)).toEqual({
       code: "source-refused",
-      message:
-        "module.path is refused: the runtime has no --module-dir to load modules from",
+      message: `module.${field} is refused: the runtime has no --module-dir to load modules from`,
     });
   });
 
@@ -635,18 +1023,19 @@ function input(fields: JsonObject): JsonObject {
 }
 
 function oci(more: JsonObject): JsonObject {
-  return { type: "OCI", oci: { ref: "ghcr.io/example/greeter:v1", ...more } };
+  return { type: "OCI", oci: { ref: PINNED, ...more } };
 }
 
 function http(more: JsonObject): JsonObject {
-  return {
-    type: "HTTP",
-    http: { url: "https://example.com/a.wasm", digest: DIGEST, ...more },
-  };
+  return { type: "HTTP", http: { url: URL, digest: DIGEST, ...more } };
+}
+
+function admit(object: JsonObject, ceilings = CEILINGS): AdmittedInput {
+  return admitInput(object, ceilings, sourceParsers);
 }
 
 function limitsOf(limits: JsonObject) {
-  return admitInput(input({ module: PATH_MODULE, limits }), CEILINGS).limits;
+  return admit(input({ module: PATH_MODULE, limits })).limits;
 }
 
 /** What admission says no with; fails when it says yes or breaks. */
@@ -655,7 +1044,7 @@ function refusal(
   ceilings = CEILINGS,
 ): { code: string; message: string } {
   try {
-    admitInput(object, ceilings);
+    admit(object, ceilings);
   } catch (error) {
     if (error instanceof AdmissionError)
       return { code: error.code, message: error.message };

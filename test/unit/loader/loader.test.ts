@@ -1,71 +1,96 @@
 import { describe, expect, it } from "vitest";
-import { createLoader, LoaderError } from "../../../src/loader/index.js";
-import type { ModuleSource } from "../../../src/ports.js";
+import {
+  createLoader,
+  type Loader,
+  LoaderError,
+  sourceParsers,
+} from "../../../src/loader/index.js";
+import type { ModuleSource, Parsed } from "../../../src/ports.js";
 import { createRequestScope } from "../../../src/request-scope.js";
 
 const DIGEST = `sha256:${"0".repeat(64)}` as const;
+const scope = createRequestScope({ deadlineAtMs: Infinity });
 
 describe("loader/loader", () => {
-  it.each([
-    {
-      name: "OCI",
-      source: { type: "OCI", ref: "ghcr.io/example/greeter:v1" },
-      want: "cannot resolve module: module OCI ghcr.io/example/greeter:v1: module type OCI is not supported yet, this runtime loads Path modules only",
-    },
-    {
-      name: "an OCI ref with a line break",
-      source: { type: "OCI", ref: "ghcr.io/a\nfatal" },
-      want: "cannot resolve module: module OCI ghcr.io/a\\u000afatal: module type OCI is not supported yet, this runtime loads Path modules only",
-    },
-    {
-      name: "HTTP, without the secrets of its URL",
-      source: {
-        type: "HTTP",
-        url: "https://user:pw@example.com/a.wasm?sig=s#f",
-        digest: DIGEST,
+  describe.each(["resolve", "manifest"] as const)("%s", (method) => {
+    it.each([
+      {
+        name: "OCI",
+        source: oci(`GHCR.io/example/greeter:v1@${DIGEST}`),
+        want: `cannot resolve module: module OCI ghcr.io/example/greeter:v1@${DIGEST}: module type OCI is not supported yet, this runtime loads Path modules only`,
       },
-      want: "cannot resolve module: module HTTP https://example.com/a.wasm: module type HTTP is not supported yet, this runtime loads Path modules only",
-    },
-    {
-      name: "HTTP, a URL of another scheme",
-      source: { type: "HTTP", url: "user:pw@", digest: DIGEST },
-      want: "cannot resolve module: module HTTP (no http or https URL): module type HTTP is not supported yet, this runtime loads Path modules only",
-    },
-    {
-      name: "HTTP, no URL at all",
-      source: { type: "HTTP", url: "//pw@host", digest: DIGEST },
-      want: "cannot resolve module: module HTTP (no http or https URL): module type HTTP is not supported yet, this runtime loads Path modules only",
-    },
-  ] satisfies { name: string; source: ModuleSource; want: string }[])(
-    "refuses $name",
-    async ({ source, want }) => {
-      expect(await refusal(source)).toEqual({
+      {
+        name: "HTTP, without the query, which is often a secret",
+        source: http("https://example.com/a.wasm?sig=s"),
+        want: "cannot resolve module: module HTTP https://example.com/a.wasm: module type HTTP is not supported yet, this runtime loads Path modules only",
+      },
+    ])("refuses $name", async ({ source, want }) => {
+      expect(await refusal((loader) => loader[method](source, scope))).toEqual({
         code: "source-not-supported",
         message: want,
       });
-    },
-  );
+    });
+  });
 
   it("refuses a Path source without --module-dir", async () => {
-    expect(await refusal({ type: "Path", path: "a.wasm" })).toEqual({
+    expect(
+      await refusal((loader) => loader.resolve(path(null), scope)),
+    ).toEqual({
       code: "module-dir-unset",
       message:
         "cannot resolve module: module Path a.wasm: the runtime has no --module-dir",
     });
   });
+
+  it("refuses a manifestPath without --module-dir", async () => {
+    expect(
+      await refusal((loader) => loader.manifest(path("wasmfn.yaml"), scope)),
+    ).toEqual({
+      code: "module-dir-unset",
+      message:
+        "cannot resolve module: module.manifestPath wasmfn.yaml: the runtime has no --module-dir",
+    });
+  });
+
+  it("has no manifest for a Path source that names none", async () => {
+    expect(await createTestLoader().manifest(path(null), scope)).toBeNull();
+  });
 });
 
-async function refusal(
-  source: ModuleSource,
-): Promise<{ code: string; message: string }> {
+function createTestLoader(): Loader {
   const clock = { nowMs: () => 0, monotonicMs: () => 0 };
-  const loader = createLoader({ moduleDir: null, maxModuleBytes: 1024 }, clock);
-  const scope = createRequestScope({ deadlineAtMs: Infinity });
-  const error: unknown = await loader.resolve(source, scope).then(
-    () => "resolved",
+  return createLoader({ moduleDir: null, maxModuleBytes: 1024 }, clock);
+}
+
+function path(manifestPath: string | null): ModuleSource {
+  return { type: "Path", path: "a.wasm", manifestPath };
+}
+
+function oci(text: string): ModuleSource {
+  const ref = parsed(sourceParsers.parseReference(text));
+  return { type: "OCI", ref, expectedDigest: null, credentials: null };
+}
+
+function http(text: string): ModuleSource {
+  const url = parsed(sourceParsers.parseHttpUrl(text));
+  return { type: "HTTP", url, digest: DIGEST, manifest: null };
+}
+
+function parsed<T>(result: Parsed<T>): T {
+  if (result.kind === "ok") return result.value;
+  throw new Error(result.message);
+}
+
+/** What a loader says no with; fails when it says yes or breaks. */
+async function refusal(
+  ask: (loader: Loader) => Promise<unknown>,
+): Promise<{ code: string; message: string }> {
+  const outcome: unknown = await ask(createTestLoader()).catch(
     (thrown: unknown) => thrown,
   );
-  if (error instanceof LoaderError)
-    return { code: error.code, message: error.message };
-  throw error;
+  if (outcome instanceof LoaderError)
+    return { code: outcome.code, message: outcome.message };
+  throw new Error(`no LoaderError but ${JSON.stringify(outcome)}`, {
+    cause: outcome,
+  });
 }

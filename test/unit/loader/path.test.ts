@@ -468,7 +468,7 @@ function createTestLoader(options: TestOptions = {}) {
   const signal = options.signal ?? new AbortController().signal;
   return (modulePath: string): Promise<ModuleFile> =>
     loader.resolve(
-      { type: "Path", path: modulePath },
+      { type: "Path", path: modulePath, manifestPath: null },
       scopeFromSignal(Infinity, signal),
     );
 }
