@@ -1,0 +1,154 @@
+import type {
+  Logger,
+  ManifestBytes,
+  ModuleSource,
+  SourceParsers,
+} from "../ports.js";
+import type {
+  CompiledPolicy,
+  PolicyEngine,
+  Principal,
+} from "./cedar/policy.js";
+import type { CompositeResource } from "./composite.js";
+import { AdmissionError } from "./error.js";
+import { admitInput, type AdmittedInput, type InputCeilings } from "./input.js";
+import type { JsonObject } from "./json.js";
+import { createManifestCache } from "./manifest/manifest-cache.js";
+import type { ModuleManifest } from "./manifest/manifest.js";
+import { readModuleFrom } from "./module-from.js";
+import { fenceChosenSource } from "./policy/fence.js";
+import { grantRequirements, type Grants } from "./policy/grant.js";
+import { createLayer, type Layer } from "./policy/layer.js";
+
+/** What admission works with. */
+export interface AdmissionOptions {
+  readonly ceilings: InputCeilings;
+  readonly parsers: SourceParsers;
+  readonly engine: PolicyEngine;
+  /** The operator layer's policy as it is now; null = the runtime has none. */
+  readonly operatorPolicy: () => CompiledPolicy | null;
+}
+
+/** What a step runs. */
+export type ChosenSource =
+  /** Nothing: the composite resource left the field unset, and the Input allows it. */
+  | { readonly kind: "empty" }
+  | {
+      readonly kind: "module";
+      readonly source: ModuleSource;
+      /** The compositionPolicy; null when the Input has none. */
+      readonly policy: CompiledPolicy | null;
+    };
+
+/** A module that asks for something. */
+export interface GrantRequest {
+  readonly source: ModuleSource;
+  readonly manifest: ModuleManifest;
+  /** What messages call the module. */
+  readonly module: string;
+  readonly compositionPolicy: CompiledPolicy | null;
+  readonly xr: CompositeResource;
+}
+
+/** Whether a step may run, and with what: the same for the server and for `validate`. */
+export interface Admission {
+  /** @throws AdmissionError */
+  readInput(input: JsonObject): AdmittedInput;
+  /**
+   * Compiles the compositionPolicy, reads the source that the Input or the XR names, and holds an
+   * XR-chosen one to the policy.
+   * @throws AdmissionError policy-invalid, from-unset, from-invalid, pull-refused, spend-refused,
+   *   what a static source is refused with
+   */
+  chooseSource(
+    input: AdmittedInput,
+    xr: CompositeResource,
+    logger: Logger,
+  ): Promise<ChosenSource>;
+  /**
+   * Reads a module's manifest, once for each digest.
+   * @throws AdmissionError manifest-invalid
+   */
+  readManifest(manifest: ManifestBytes, module: string): ModuleManifest;
+  /**
+   * Decides what a manifest requires by both policy layers.
+   * @throws AdmissionError as of {@link grantRequirements}
+   */
+  grant(request: GrantRequest, logger: Logger): Promise<Grants>;
+}
+
+/** Admission over one policy engine; it holds nothing that needs closing. */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { ceilings, parsers, engine } = options;
+  const manifests = createManifestCache();
+  return {
+    readInput: (input) => admitInput(input, ceilings, parsers),
+
+    async chooseSource(input, xr, logger) {
+      const { compositionPolicy, module } = input;
+      const policy =
+        compositionPolicy === null
+          ? null
+          : await compileComposition(compositionPolicy, engine);
+      if (module.kind === "static")
+        return { kind: "module", source: module.source, policy };
+      const chosen = readModuleFrom(module, xr, parsers, ceilings);
+      if (chosen.kind === "empty") return chosen;
+      const { source } = chosen;
+      if (policy !== null) {
+        const layer = layerFor("composition", policy, xr, engine, logger);
+        await fenceChosenSource(source, module.pathText, layer);
+      } else if (source.type !== "Path") {
+        // INVARIANT: admitInput has refused such an Input already.
+        throw new AdmissionError("policy-missing", "no compositionPolicy");
+      }
+      return { kind: "module", source, policy };
+    },
+
+    readManifest(manifest, module) {
+      const result = manifests.get(manifest);
+      if (result.kind === "ok") return result.value;
+      throw new AdmissionError(
+        "manifest-invalid",
+        `module ${module}: its manifest is invalid: ${result.message}`,
+      );
+    },
+
+    async grant(request, logger) {
+      const { compositionPolicy, manifest, module, source, xr } = request;
+      const layerOf = (
+        name: "composition" | "operator",
+        policy: CompiledPolicy | null,
+      ) =>
+        policy === null ? null : layerFor(name, policy, xr, engine, logger);
+      const pullCredential = source.type === "OCI" ? source.credentials : null;
+      return await grantRequirements(manifest, module, pullCredential, {
+        composition: layerOf("composition", compositionPolicy),
+        operator: layerOf("operator", options.operatorPolicy()),
+      });
+    },
+  };
+}
+
+async function compileComposition(
+  text: string,
+  engine: PolicyEngine,
+): Promise<CompiledPolicy> {
+  const result = await engine.compile(text);
+  if (result.kind === "ok") return result.policy;
+  throw new AdmissionError(
+    "policy-invalid",
+    `compositionPolicy is invalid: cannot compile the compositionPolicy as Cedar: ${result.message}`,
+  );
+}
+
+function layerFor(
+  name: "composition" | "operator",
+  policy: CompiledPolicy,
+  xr: CompositeResource,
+  engine: PolicyEngine,
+  logger: Logger,
+): Layer {
+  const principal: Principal = { namespace: xr.namespace, xrKind: xr.kind };
+  return createLayer(name, policy, principal, engine, logger);
+}

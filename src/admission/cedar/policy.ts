@@ -1,0 +1,97 @@
+/** The actions of the one schema both layers share. */
+export const actionNames = [
+  "pullModule",
+  "spendCredential",
+  "usePrivateTmp",
+  "setEnv",
+  "grantEgress",
+  "requireSignature",
+  "dialAddress",
+] as const;
+
+export type ActionName = (typeof actionNames)[number];
+
+/** Who asks: the observed XR; empty strings without one. */
+export interface Principal {
+  readonly namespace: string;
+  readonly xrKind: string;
+}
+
+/** What a layer is asked. Locations and hosts are canonical already. */
+export type Question =
+  | { readonly action: "pullModule"; readonly location: string }
+  | {
+      readonly action: "spendCredential";
+      readonly credential: string;
+      /** Where an XR-chosen module comes from; null for every other credential. */
+      readonly repository: string | null;
+    }
+  | { readonly action: "usePrivateTmp" }
+  | { readonly action: "setEnv"; readonly keys: readonly string[] }
+  | {
+      readonly action: "grantEgress";
+      /** A host, or `*.domain`. */
+      readonly host: string;
+      readonly method: string;
+      /** The rule's pathPrefix, "" when it has none. */
+      readonly path: string;
+      readonly scheme: string;
+      readonly port: number;
+    };
+
+/** A range of addresses, as `dialAddress` rules name them. */
+export interface AddressPrefix {
+  /** CIDR notation, for example `10.0.0.0/8`. */
+  readonly cidr: string;
+  /** Id of the rule that names it. */
+  readonly rule: string;
+}
+
+/** A policy that parses, type-checks and can be evaluated. Frozen. */
+export interface CompiledPolicy {
+  readonly text: string;
+  /** SHA-256 of `text` in hex: equal policies are one. */
+  readonly hash: string;
+  /** 0 = it has no rule, only comments at most. */
+  readonly ruleCount: number;
+  /** Actions that at least one rule names as `action ==` or `action in`. */
+  readonly scopedActions: ReadonlySet<ActionName>;
+  /** What its `dialAddress` rules say; `forbid` wins. */
+  readonly dialAddress: {
+    readonly permit: readonly AddressPrefix[];
+    readonly forbid: readonly AddressPrefix[];
+  };
+}
+
+/** What came of compiling a policy; `message` is one line, made of Cedar's own words. */
+export type CompileResult =
+  | { readonly kind: "ok"; readonly policy: CompiledPolicy }
+  | { readonly kind: "error"; readonly message: string };
+
+/** A layer's answer. */
+export interface Decision {
+  readonly allowed: boolean;
+  /** Ids of the rules that decided: `@id("…")`, or `policy<n>` by position. */
+  readonly rules: readonly string[];
+}
+
+/** Cedar, out of harm's way. */
+export interface PolicyEngine {
+  /**
+   * Compiles a policy, or recalls the result: equal texts are compiled once, failures included.
+   * @throws AdmissionError policy-unavailable when Cedar cannot be started
+   */
+  compile(text: string): Promise<CompileResult>;
+  /**
+   * Whether a policy permits something: some `permit` matches, no `forbid` does, and no `forbid`
+   * fails to evaluate.
+   * @throws AdmissionError policy-unavailable
+   */
+  decide(
+    policy: CompiledPolicy,
+    principal: Principal,
+    question: Question,
+  ): Promise<Decision>;
+  /** Idempotent. */
+  close(): Promise<void>;
+}

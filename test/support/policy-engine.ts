@@ -1,0 +1,32 @@
+import { Worker } from "node:worker_threads";
+
+import {
+  createPolicyEngine,
+  type PolicyEngineOptions,
+} from "../../src/admission/cedar/policy-engine.js";
+import type { PolicyEngine } from "../../src/admission/cedar/policy.js";
+import {
+  type PolicyWorker,
+  workerOptions,
+} from "../../src/admission/cedar/start-worker.js";
+
+/** The real policy engine, whose thread runs the source as it is. */
+export function createTestPolicyEngine(
+  options: PolicyEngineOptions = {},
+): PolicyEngine {
+  return createPolicyEngine({ startWorker: startSourceWorker, ...options });
+}
+
+/** A thread that runs `policy-worker.ts` without a build. */
+export function startSourceWorker(): PolicyWorker {
+  const program = new URL(
+    "../../src/admission/cedar/policy-worker.ts",
+    import.meta.url,
+  );
+  // In a thread, `--import tsx` comes too late for the program itself.
+  const boot = `import("tsx/esm/api").then(({ register }) => {
+    register();
+    return import(${JSON.stringify(program.href)});
+  });`;
+  return new Worker(boot, { ...workerOptions, eval: true });
+}
