@@ -32,7 +32,7 @@ export function startFunction(
     fileURLToPath(new URL("../dist/main.js", import.meta.url)),
     "serve",
     ...(flags.includes("--tls-certs-dir") ? [] : ["--insecure"]),
-    ...["--address", "127.0.0.1:0"],
+    ...["--address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0"],
     ...["--module-dir", options.moduleDir],
     ...["--cache-dir", options.cacheDir],
     ...flags,

@@ -27,7 +27,7 @@ export interface Flag {
   /** What its value is; `null` = a switch. */
   readonly unit: string | null;
   readonly help: string;
-  readonly group: "Cache" | "Limits" | "Modules" | "Server";
+  readonly group: "Cache" | "Limits" | "Modules" | "Policy" | "Server";
 }
 
 const kib = 1024;
@@ -40,11 +40,14 @@ export const flags = [
   { name: "address", env: "ADDRESS", default: ":9443", unit: "host:port", group: "Server", help: "where gRPC is served; :port is every address, port 0 a free one" },
   { name: "insecure", env: "INSECURE", default: "false", unit: null, group: "Server", help: "serve without TLS, whatever --tls-certs-dir says" },
   { name: "tls-certs-dir", alias: "tls-server-certs-dir", env: "TLS_SERVER_CERTS_DIR", default: null, unit: "dir", group: "Server", help: "directory of tls.crt, tls.key and ca.crt" },
+  { name: "metrics-address", env: "METRICS_ADDRESS", default: ":8080", unit: "host:port", group: "Server", help: "where /metrics is served; :port is every address, port 0 a free one" },
   { name: "max-recv-message-size", env: "MAX_RECV_MESSAGE_SIZE", default: "4", unit: "MB", group: "Server", help: "largest request" },
   { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
   { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more" },
   { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
   { name: "max-module-size", env: "MAX_MODULE_SIZE", default: "128", unit: "MB", group: "Modules", help: "largest module" },
+  { name: "allow-unpinned-tags", env: "ALLOW_UNPINNED_TAGS", default: "false", unit: null, group: "Modules", help: "admit OCI references with a tag and no digest" },
+  { name: "sandbox-policy-file", env: "SANDBOX_POLICY_FILE", default: null, unit: "file", group: "Policy", help: "the operator's Cedar policy, read again when it changes and on SIGHUP; unset grants no module anything" },
   { name: "module-timeout", env: "MODULE_TIMEOUT", default: "30s", unit: "duration", group: "Limits", help: "ceiling of an Input's limits.timeout" },
   { name: "module-memory-limit", env: "MODULE_MEMORY_LIMIT", default: "512", unit: "MB", group: "Limits", help: "ceiling of an Input's limits.memory" },
   { name: "module-stack-limit", env: "MODULE_STACK_LIMIT", default: "512", unit: "KB", group: "Limits", help: "stack of a run" },
@@ -63,12 +66,19 @@ export interface Config {
   readonly address: { readonly host: string | null; readonly port: number };
   readonly insecure: boolean;
   readonly tlsCertsDir: string | null;
+  readonly metricsAddress: {
+    readonly host: string | null;
+    readonly port: number;
+  };
   readonly debug: boolean;
   readonly maxReceiveBytes: number;
   readonly ttlNanos: bigint;
   /** Absolute. */
   readonly moduleDir: string | null;
   readonly maxModuleBytes: number;
+  readonly allowUnpinnedTags: boolean;
+  /** Absolute. */
+  readonly sandboxPolicyFile: string | null;
   readonly moduleTimeoutMs: number;
   /** In the operator's own notation. */
   readonly moduleTimeoutText: string;
@@ -119,9 +129,20 @@ export function compileConfig(
   return configFrom(command, env);
 }
 
-/** Declares every flag of the table on a command. */
-export function addFlags(command: Command): Command {
-  for (const flag of flags as readonly Flag[]) {
+/** The name of a flag, without its dashes. */
+export type FlagName = (typeof flags)[number]["name"];
+
+const allNames: readonly FlagName[] = flags.map(({ name }) => name);
+
+/** Declares the flags of the table on a command, all of them or those named. */
+export function addFlags(
+  command: Command,
+  names: readonly FlagName[] = allNames,
+): Command {
+  const declared: readonly Flag[] = flags.filter(({ name }) =>
+    names.includes(name),
+  );
+  for (const flag of declared) {
     const short = flag.short === undefined ? "" : `-${flag.short}, `;
     const value = flag.unit === null ? "" : ` <${flag.unit}>`;
     const shown = flag.default === null ? "" : `, default ${flag.default}`;
@@ -143,11 +164,16 @@ export function addFlags(command: Command): Command {
 
 /**
  * The configuration that a parsed command with {@link addFlags} and environment ask for.
+ * @param names the flags it has; every other one is at its default, whatever its variable says
  * @throws ConfigError flag-invalid
  */
-export function configFrom(command: Command, env: Environment): Config {
+export function configFrom(
+  command: Command,
+  env: Environment,
+  names: readonly FlagName[] = allNames,
+): Config {
   const optional = <T>(name: FlagName, parse: FlagParser<T>): T | null =>
-    readFlag(name, parse, command, env);
+    readFlag(name, parse, command, names.includes(name) ? env : {});
   const required = <T>(name: FlagName, parse: FlagParser<T>): T =>
     optional(name, parse) ?? throwUnset(name);
   const moduleSize = parseSize("MB", 1, 2047 * mib);
@@ -160,11 +186,14 @@ export function configFrom(command: Command, env: Environment): Config {
     address: Object.freeze(required("address", parseAddress)),
     insecure: required("insecure", parseBoolean),
     tlsCertsDir: optional("tls-certs-dir", parsePath),
+    metricsAddress: Object.freeze(required("metrics-address", parseAddress)),
     debug: required("debug", parseBoolean),
     maxReceiveBytes: required("max-recv-message-size", moduleSize).bytes,
     ttlNanos: required("ttl", parseNanos),
     moduleDir: optional("module-dir", parsePath),
     maxModuleBytes: required("max-module-size", moduleSize).bytes,
+    allowUnpinnedTags: required("allow-unpinned-tags", parseBoolean),
+    sandboxPolicyFile: optional("sandbox-policy-file", parsePath),
     moduleTimeoutMs: timeout.ms,
     moduleTimeoutText: timeout.text,
     moduleMemoryBytes: memory.bytes,
@@ -191,8 +220,6 @@ export function configFrom(command: Command, env: Environment): Config {
     trustCacheDir: required("trust-cache-dir", parseBoolean),
   });
 }
-
-type FlagName = (typeof flags)[number]["name"];
 
 /** `null` when neither command line, environment nor table has a value. */
 function readFlag<T>(

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
+import { readFileSync, unwatchFile, watchFile } from "node:fs";
 
 import { Command, CommanderError } from "commander";
 import { destination } from "pino";
 
 import { addRenderCommand } from "./cli/render.js";
 import { addServeCommand, type ServeHost } from "./cli/serve.js";
+import { createPolicyEngine } from "./admission/index.js";
 import { ConfigError } from "./config.js";
 import { createEngine } from "./engine/index.js";
 import { errorText, WasmFunctionError } from "./errors.js";
@@ -21,11 +22,20 @@ const host: ServeHost = {
   env: process.env,
   clock,
   createEngine,
+  createPolicyEngine,
   createLogger: (debug) =>
     createLogger({ debug, destination: destination(2) }, clock),
   onTermination(listener) {
     process.on("SIGTERM", listener);
     process.on("SIGINT", listener);
+  },
+  onReload(listener) {
+    process.on("SIGHUP", listener);
+  },
+  // Looks at the file itself, so it sees the swapped links of a Kubernetes volume, and any file system.
+  watchFile(file, listener) {
+    watchFile(file, { interval: 1_000, persistent: false }, listener);
+    return () => unwatchFile(file, listener);
   },
   exit: (code) => process.exit(code),
 };

@@ -1,8 +1,11 @@
-import { readFileSync } from "node:fs";
-
 import type { Command } from "commander";
 
-import { admitInput } from "../admission/index.js";
+import {
+  createAdmission,
+  openOperatorPolicy,
+  type OperatorPolicy,
+  type PolicyEngine,
+} from "../admission/index.js";
 import {
   addFlags,
   ConfigError,
@@ -11,24 +14,30 @@ import {
   type Environment,
 } from "../config.js";
 import type { createEngine } from "../engine/index.js";
-import { errorText } from "../errors.js";
 import {
+  createMetrics,
   createRunFunction,
-  maxResponseBytes,
+  startMetricsServer,
   startServer,
   type FunctionServer,
 } from "../function/index.js";
-import { createLoader } from "../loader/index.js";
-import type { Clock, Logger } from "../ports.js";
+import { createLoader, sourceParsers } from "../loader/index.js";
+import type { Clock, Logger, Metrics } from "../ports.js";
+import { engineOptions, inputCeilings } from "./settings.js";
 
 /** The outside world, as far as serving needs it. */
 export interface ServeHost {
   readonly env: Environment;
   readonly clock: Clock;
   readonly createEngine: typeof createEngine;
+  readonly createPolicyEngine: () => PolicyEngine;
   readonly createLogger: (debug: boolean) => Logger;
   /** Calls `listener` each time somebody wants the process to end. */
   readonly onTermination: (listener: () => void) => void;
+  /** Calls `listener` each time somebody wants the policy to be read again (SIGHUP). */
+  readonly onReload: (listener: () => void) => void;
+  /** Calls `listener` when a file may have changed; returns how to stop. */
+  readonly watchFile: (file: string, listener: () => void) => () => void;
   readonly exit: (code: number) => void;
 }
 
@@ -44,46 +53,43 @@ export function addServeCommand(program: Command, host: ServeHost): Command {
 
 /**
  * Serves until told to stop, then finishes the calls being answered.
- * @throws ConfigError flag-invalid; FunctionError start-refused; what keeps the engine from starting
+ * @throws ConfigError flag-invalid; FunctionError start-refused; AdmissionError
+ *   operator-policy-invalid; what keeps the engine from starting
  */
 async function serve(config: Config, host: ServeHost): Promise<void> {
   const { clock } = host;
   const tlsCertsDir = tlsCertsDirOf(config);
-  const artifactKey = readArtifactKey(config.artifactKeyFile);
+  const sandbox = engineOptions(config);
   const logger = host.createLogger(config.debug);
-  const engine = host.createEngine(
-    {
-      cacheDir: config.cacheDir,
-      artifactKey,
-      trustCacheDir: config.trustCacheDir,
-      engineWorkers: config.engineWorkers,
-      memoryLimitBytes: config.moduleMemoryBytes,
-      stackLimitBytes: config.moduleStackBytes,
-      // Beyond what Crossplane can receive, so that the refusal can name what makes it large.
-      maxResponseBytes: 4 * maxResponseBytes,
-      maxConcurrentRuns: config.maxConcurrentRuns,
-      maxTotalRunMemoryBytes: config.maxTotalRunMemoryBytes,
-      maxCachedModules: config.maxCachedModules,
-      maxConcurrentCompiles: config.maxConcurrentCompiles,
-    },
-    clock,
+  const { metrics, exposition } = createMetrics();
+  const policies = host.createPolicyEngine();
+  const operatorPolicy = await openPolicy(
+    config,
+    policies,
+    metrics,
+    host,
     logger,
   );
+  const engine = host.createEngine(sandbox, clock, logger);
   const runFunction = createRunFunction({
-    admit: admitInput,
+    admission: createAdmission({
+      ceilings: inputCeilings(config),
+      parsers: sourceParsers,
+      engine: policies,
+      operatorPolicy: () => operatorPolicy?.current() ?? null,
+    }),
     loader: createLoader(config, clock),
     engine,
-    ceilings: {
-      timeoutMs: config.moduleTimeoutMs,
-      timeoutText: config.moduleTimeoutText,
-      memoryBytes: config.moduleMemoryBytes,
-      memoryText: config.moduleMemoryText,
-      moduleDirSet: config.moduleDir !== null,
-    },
     ttlNanos: config.ttlNanos,
     clock,
     logger,
+    metrics,
   });
+  const metricsServer = await startMetricsServer(
+    config.metricsAddress,
+    exposition,
+    logger,
+  );
   const server = await startServer(
     { ...config, tlsCertsDir },
     runFunction,
@@ -91,10 +97,44 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     logger,
   );
   logger.info(
-    { address: server.address, insecure: tlsCertsDir === null },
+    {
+      address: server.address,
+      metricsAddress: metricsServer.address,
+      insecure: tlsCertsDir === null,
+    },
     "listening",
   );
-  stopOnTermination(server, () => engine.close(), host, logger);
+  const closeAll = async () => {
+    operatorPolicy?.close();
+    await policies.close();
+    await engine.close();
+    await metricsServer.close();
+  };
+  stopOnTermination(server, closeAll, host, logger);
+}
+
+/** Follows the operator policy's file; null when there is none. */
+async function openPolicy(
+  { sandboxPolicyFile: file }: Config,
+  engine: PolicyEngine,
+  metrics: Metrics,
+  host: ServeHost,
+  logger: Logger,
+): Promise<OperatorPolicy | null> {
+  // Without a listener this signal would end the process.
+  let policy: OperatorPolicy | null = null;
+  host.onReload(() => void policy?.reload());
+  if (file === null) return null;
+  policy = await openOperatorPolicy({
+    file,
+    engine,
+    watch: host.watchFile,
+    onReload: (result) => {
+      metrics.policyReloaded(result);
+    },
+    logger,
+  });
+  return policy;
 }
 
 /** Kubernetes kills 30 s after its SIGTERM. */
@@ -102,7 +142,7 @@ const drainMs = 25_000;
 
 function stopOnTermination(
   server: FunctionServer,
-  closeEngine: () => Promise<void>,
+  closeAll: () => Promise<void>,
   host: ServeHost,
   logger: Logger,
 ): void {
@@ -117,7 +157,7 @@ function stopOnTermination(
   async function stop(): Promise<void> {
     try {
       await server.drain(drainMs);
-      await closeEngine();
+      await closeAll();
       logger.info({}, "stopped");
       host.exit(0);
     } catch (thrown) {
@@ -133,24 +173,5 @@ function tlsCertsDirOf(config: Config): string | null {
   throw new ConfigError(
     "flag-invalid",
     "neither --tls-certs-dir (TLS_SERVER_CERTS_DIR) nor --insecure (INSECURE) is set: expected one of them",
-  );
-}
-
-/** As long as the HMAC's own output. */
-const minKeyBytes = 32;
-
-function readArtifactKey(file: string | null): Uint8Array | null {
-  if (file === null) return null;
-  let key: Uint8Array;
-  try {
-    key = readFileSync(file);
-  } catch (cause) {
-    const message = `--artifact-key-file: ${errorText(cause)}`;
-    throw new ConfigError("flag-invalid", message, { cause });
-  }
-  if (key.length >= minKeyBytes) return key;
-  throw new ConfigError(
-    "flag-invalid",
-    `--artifact-key-file: expected at least ${minKeyBytes} bytes in ${file}, got ${key.length}`,
   );
 }

@@ -6,9 +6,9 @@ export type FunctionErrorCode =
   | "wire-malformed"
   /** The request has no Input. */
   | "input-missing"
-  /** The Input is protobuf, but not an object this runtime reads: too deep, or NaN. */
+  /** The Input, its config or a field of the XR is too deep or too large to read, or holds NaN. */
   | "input-unreadable"
-  /** The module's answer is larger than Crossplane can receive. */
+  /** The module's answer, or what a skipped step returns, is larger than Crossplane can receive. */
   | "response-too-large"
   /** The module's answer is no protobuf message. */
   | "response-malformed"

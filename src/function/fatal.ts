@@ -1,7 +1,8 @@
-import type { AdmissionErrorCode } from "../admission/index.js";
+import { AdmissionError, type AdmissionErrorCode } from "../admission/index.js";
 import type { EngineErrorCode } from "../engine/index.js";
 import { WasmFunctionError } from "../errors.js";
 import type { LoaderErrorCode } from "../loader/index.js";
+import type { RequestOutcome } from "../ports.js";
 import type { FunctionErrorCode } from "./error.js";
 
 type ErrorCode =
@@ -16,22 +17,30 @@ export interface Fatal {
    * one must not be.
    */
   readonly permanence: "permanent" | "transient";
+  /** How the request is counted. */
+  readonly outcome: Extract<RequestOutcome, "refused" | "error">;
 }
 
 /** Turns anything that was thrown into what the caller is told. Never throws. */
 export function fatalFrom(thrown: unknown): Fatal {
   if (isKnown(thrown)) {
     const { code, message } = thrown;
-    return { code, message, permanence: permanenceByCode[code] };
+    const outcome = thrown instanceof AdmissionError ? "refused" : "error";
+    return { code, message, permanence: permanenceByCode[code], outcome };
   }
   // A fault of ours: what it says is for the operator's log, not for an XR author.
   const message = "internal error of the function runtime: see its log";
-  return { code: "internal", message, permanence: "transient" };
+  return {
+    code: "internal",
+    message,
+    permanence: "transient",
+    outcome: "error",
+  };
 }
 
 /**
- * Permanent is what the same request meets again whatever time passes: it follows from the Input,
- * the operator's flags and the module's bytes alone. A guest has a clock and may depend on the
+ * Permanent is what the same request meets again until somebody changes something: it follows from
+ * the request, the operator's flags and policy, and the module's bytes alone. A guest has a clock and may depend on the
  * outside world, so nothing it does is permanent, and neither is what depends on load or on files.
  */
 const permanenceByCode = {
@@ -39,9 +48,27 @@ const permanenceByCode = {
   "input-invalid": "permanent",
   "field-unknown": "permanent",
   "field-removed": "permanent",
-  "field-not-supported": "permanent",
   "limit-exceeded": "permanent",
   "source-refused": "permanent",
+  "from-unset": "permanent",
+  "from-invalid": "permanent",
+  "policy-missing": "permanent",
+  "policy-invalid": "permanent",
+  "operator-policy-invalid": "transient",
+  "policy-unavailable": "transient",
+  "pull-refused": "permanent",
+  "spend-refused": "permanent",
+  "manifest-invalid": "transient",
+  "abi-mismatch": "permanent",
+  "runtime-too-old": "permanent",
+  "config-invalid": "permanent",
+  "operator-policy-missing": "permanent",
+  "composition-refused": "permanent",
+  "operator-refused": "permanent",
+  "capability-not-supported": "permanent",
+  "credential-missing": "permanent",
+  "credential-refused": "permanent",
+  "env-invalid": "permanent",
 
   "source-not-supported": "permanent",
   "module-dir-unset": "permanent",

@@ -8,6 +8,8 @@
  */
 export type { ListenAddress } from "./listen.js";
 export { createLogger, type LoggerOptions } from "./logger.js";
+export { createMetrics } from "./metrics.js";
+export { startMetricsServer } from "./metrics-server.js";
 export { maxResponseBytes } from "./response.js";
 export {
   createRunFunction,

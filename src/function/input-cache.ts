@@ -1,57 +1,85 @@
+import { createHash } from "node:crypto";
+
 import { LRUCache } from "lru-cache";
 
-import type { AdmittedInput, JsonObject } from "../admission/index.js";
+import type {
+  AdmittedInput,
+  JsonObject,
+  ModuleManifest,
+} from "../admission/index.js";
+import type { ModuleSource } from "../ports.js";
 import { readInput, type ScannedRequest } from "./request.js";
 
-/** A step as its Input describes it; frozen, for requests share it. */
+/** A step as its Input describes it; requests share it. */
 export interface AdmittedStep {
+  /** Frozen. */
   readonly input: AdmittedInput;
-  /** As `stepKey` of a run: which runs share `limits.concurrency`. */
-  readonly key: string;
+  /** Manifests that the step's `config` has been held to and passed. */
+  readonly suits: WeakSet<ModuleManifest>;
 }
 
 const maxEntries = 256;
-const maxCachedBytes = 16 * 1024;
+const maxCachedBytes = 8 * 1024 * 1024;
+/** Longer ones are known by their digest. */
+const maxKeyBytes = 16 * 1024;
 
 /**
  * Reads and admits the Input of requests. A reconcile sends the same bytes again and again, so the
- * last 256 that were admitted, of up to 16 KiB each, are remembered; a refusal never is.
+ * last 256 that were admitted, of up to 8 MiB together, are remembered; a refusal never is.
  * @param admit must depend on the Input alone: its ceilings are fixed when the program starts
  */
 export function createInputCache(
   admit: (input: JsonObject) => AdmittedInput,
 ): (request: ScannedRequest) => AdmittedStep {
-  const steps = new LRUCache<string, AdmittedStep>({ max: maxEntries });
+  const steps = new LRUCache<string, AdmittedStep>({
+    max: maxEntries,
+    maxSize: maxCachedBytes,
+  });
   return (request) => {
-    const cacheKey = cacheKeyOf(request);
-    const known = cacheKey === undefined ? undefined : steps.get(cacheKey);
+    const bytes = inputBytes(request);
+    if (bytes === undefined) return readStep(request, admit);
+    const key = keyOf(bytes);
+    const known = steps.get(key);
     if (known !== undefined) return known;
-    const input = deepFreeze(admit(readInput(request)));
-    const step = Object.freeze({ input, key: stepKey(input) });
-    if (cacheKey !== undefined) steps.set(cacheKey, step);
+    const step = readStep(request, admit);
+    steps.set(key, step, { size: bytes.length + 1 });
     return step;
   };
 }
 
-/** The Input's bytes; none when there are too many, or in several pieces, which nobody sends. */
-function cacheKeyOf({ bytes, input }: ScannedRequest): string | undefined {
-  const [range] = input;
-  if (range === undefined || input.length > 1) return undefined;
-  const length = range.end - range.start;
-  if (length > maxCachedBytes) return undefined;
-  // Latin 1 is one character per byte, whatever the bytes.
-  const view = Buffer.from(
-    bytes.buffer,
-    bytes.byteOffset + range.start,
-    length,
-  );
-  return view.toString("latin1");
+function readStep(
+  request: ScannedRequest,
+  admit: (input: JsonObject) => AdmittedInput,
+): AdmittedStep {
+  const input = deepFreeze(admit(readInput(request)));
+  return Object.freeze({ input, suits: new WeakSet<ModuleManifest>() });
 }
 
-/** A request does not say which step it comes from; those of one module and equal limits are one. */
-function stepKey(input: AdmittedInput): string {
+/** The Input's bytes; none when they come in several pieces, which nobody sends. */
+function inputBytes({ bytes, input }: ScannedRequest): Buffer | undefined {
+  const [range] = input;
+  if (range === undefined || input.length > 1) return undefined;
+  return Buffer.from(
+    bytes.buffer,
+    bytes.byteOffset + range.start,
+    range.end - range.start,
+  );
+}
+
+function keyOf(bytes: Buffer): string {
+  if (bytes.length > maxKeyBytes)
+    return `sha256:${createHash("sha256").update(bytes).digest("base64")}`;
+  // Latin 1 is one character per byte, whatever the bytes.
+  return `bytes:${bytes.toString("latin1")}`;
+}
+
+/**
+ * Which runs share `limits.concurrency`; "" when the step has none. A request does not say which
+ * step it comes from; those of one module and equal limits are one.
+ */
+export function stepKeyOf(input: AdmittedInput, source: ModuleSource): string {
   if (input.limits.concurrency === null) return "";
-  return JSON.stringify([input.source, input.limits]);
+  return JSON.stringify([source, input.limits]);
 }
 
 function deepFreeze<T extends object>(value: T): T {

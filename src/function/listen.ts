@@ -1,26 +1,14 @@
-import { once } from "node:events";
-import {
-  createServer,
-  type AddressInfo,
-  type Server as NetServer,
-  type Socket,
-} from "node:net";
+import { createServer, type Server as NetServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 
 import { LRUCache } from "lru-cache";
 
 import { errorText } from "../errors.js";
 import type { Clock, Logger } from "../ports.js";
-import { FunctionError } from "./error.js";
+import { bind, type ListenAddress } from "./bind.js";
 import { createTlsServer, judgeClient, type TlsIdentity } from "./tls.js";
 
-/** Where to listen. */
-export interface ListenAddress {
-  /** `null` = every address, IPv6 and IPv4. */
-  readonly host: string | null;
-  /** 0 = one that is free. */
-  readonly port: number;
-}
+export type { ListenAddress };
 
 /** An open port. */
 export interface Listener {
@@ -46,12 +34,12 @@ export async function listen(
     identity === null
       ? createServer(accept)
       : createGuardedServer(identity, accept, clock, logger);
-  await bind(server, address);
+  const bound = await bind(server, address, "--address");
   server.on("error", (error) => {
     logger.error({ reason: errorText(error) }, "cannot accept connections");
   });
   return {
-    address: addressText(server.address()),
+    address: bound,
     close() {
       server.close();
     },
@@ -97,46 +85,4 @@ function createRefusalLog(
     told.set(key, true);
     logger.warn({ peer, reason }, "client refused");
   };
-}
-
-async function bind(server: NetServer, address: ListenAddress): Promise<void> {
-  const { host, port } = address;
-  try {
-    await (host === null
-      ? bindEverywhere(server, port)
-      : bindHost(server, host, port));
-  } catch (cause) {
-    const message = `cannot listen on --address ${host ?? ""}:${port}: ${errorText(cause)}`;
-    throw new FunctionError("start-refused", message, { cause });
-  }
-}
-
-async function bindEverywhere(server: NetServer, port: number): Promise<void> {
-  try {
-    await bindHost(server, "::", port);
-  } catch (thrown) {
-    if (!isWithoutIpv6(thrown)) throw thrown;
-    await bindHost(server, "0.0.0.0", port);
-  }
-}
-
-/** `once` rejects when the server emits `error` first. */
-async function bindHost(
-  server: NetServer,
-  host: string,
-  port: number,
-): Promise<void> {
-  server.listen({ host, port, backlog: 511 });
-  await once(server, "listening");
-}
-
-function isWithoutIpv6(thrown: unknown): boolean {
-  const code = (thrown as NodeJS.ErrnoException).code;
-  return code === "EAFNOSUPPORT" || code === "EADDRNOTAVAIL";
-}
-
-function addressText(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === "string") return address ?? "";
-  const { family, address: host, port } = address;
-  return family === "IPv6" ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -1,15 +1,24 @@
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 import { FunctionError } from "./error.js";
-import { decodeStruct, decodeText } from "./struct.js";
-import { WireReader, wireType, type WireRange } from "./wire.js";
+import { decodeStruct, decodeValue } from "./struct.js";
+import { findValue } from "./struct-path.js";
+import {
+  bytesValues,
+  decodeText,
+  WireReader,
+  wireType,
+  type WireRange,
+} from "./wire.js";
 
 /** A RunFunctionRequest of which only the outermost fields have been looked at. */
 export interface ScannedRequest {
   readonly bytes: Uint8Array;
   /** `meta.tag`, "" when there is none. */
   readonly tag: string;
-  /** Values of `input`, in order; a decoder merges them. */
+  /** Values of `observed`, in order; a decoder merges them. */
+  readonly observed: readonly WireRange[];
+  /** Values of `input`, in order. */
   readonly input: readonly WireRange[];
   /** Values of `desired`, in order. */
   readonly desired: readonly WireRange[];
@@ -25,6 +34,7 @@ export interface ScannedRequest {
  */
 export function scanRequest(bytes: Uint8Array): ScannedRequest {
   const found = {
+    observed: [] as WireRange[],
     input: [] as WireRange[],
     desired: [] as WireRange[],
     context: [] as WireRange[],
@@ -41,6 +51,9 @@ export function scanRequest(bytes: Uint8Array): ScannedRequest {
     switch (reader.fieldNumber) {
       case requestField.meta:
         tag = readTag(bytes, reader.value()) ?? tag;
+        break;
+      case requestField.observed:
+        found.observed.push(reader.value());
         break;
       case requestField.input:
         found.input.push(reader.value());
@@ -68,29 +81,41 @@ export function readInput(request: ScannedRequest): JsonObject {
       "the step has no input: expected an Input of wasm.fn.crossplane.io/v1 naming a module",
     );
   }
-  return decodeStruct(request.bytes, request.input, "config");
+  return decodeStruct(request.bytes, request.input, {
+    subject: "the Input",
+    maxDepth: maxInputDepth,
+    opaqueKey: configKey,
+  });
 }
 
 /**
- * The request as a module may see it: the caller's bytes without the step's credentials, of which
- * none can be granted. Copies only when there is one to remove.
+ * Decodes what {@link readInput} leaves out: the Input's `config`; undefined when it is absent or
+ * null.
+ * @throws FunctionError input-unreadable, wire-malformed
  */
-export function withoutCredentials(request: ScannedRequest): Uint8Array {
-  const { bytes, credentials } = request;
-  if (credentials.length === 0) return bytes;
-  const kept: Uint8Array[] = [];
-  let keptFrom = 0;
-  for (const { start, end } of credentials) {
-    kept.push(bytes.subarray(keptFrom, start));
-    keptFrom = end;
-  }
-  kept.push(bytes.subarray(keptFrom));
-  return Buffer.concat(kept);
+export function readConfig(request: ScannedRequest): JsonValue | undefined {
+  const { bytes, input } = request;
+  const lookup = findValue(bytes, input, [configKey]);
+  if (lookup.kind === "missing") return undefined;
+  const config = decodeValue(bytes, lookup.pieces, {
+    subject: "the Input's config",
+    maxDepth: maxConfigDepth,
+  });
+  return config ?? undefined;
 }
+
+const configKey = "config";
+
+/** Objects and lists that a value of the Input may lie in, outside its config. */
+const maxInputDepth = 32;
+
+/** The same for its config, where authors put whole manifests. */
+const maxConfigDepth = 128;
 
 /** Numbers of the RunFunctionRequest fields the host reads. */
 const requestField = {
   meta: 1,
+  observed: 2,
   desired: 3,
   input: 4,
   context: 5,
@@ -101,14 +126,7 @@ const metaTagNumber = 1;
 
 function readTag(bytes: Uint8Array, meta: WireRange): string | undefined {
   let tag: string | undefined;
-  const reader = new WireReader(bytes, meta);
-  while (reader.next()) {
-    if (
-      reader.fieldNumber === metaTagNumber &&
-      reader.wireType === wireType.bytes
-    ) {
-      tag = decodeText(bytes, reader.value());
-    }
-  }
+  for (const value of bytesValues(bytes, meta, metaTagNumber))
+    tag = decodeText(bytes, value);
   return tag;
 }

@@ -1,10 +1,10 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 
-import { quoted } from "../errors.js";
 import { RunFunctionResponseSchema, Severity } from "../gen/run_function_pb.js";
 import { FunctionError } from "./error.js";
+import { describeLargestResources } from "./largest-resources.js";
 import type { ScannedRequest } from "./request.js";
-import { decodeText } from "./struct.js";
+import { maxScannedFields, responseField } from "./response-fields.js";
 import {
   bytesField,
   varintField,
@@ -33,14 +33,15 @@ export function finishResponse(
   meta: ResponseMetaValues,
   moduleDescription: string,
 ): Uint8Array {
+  const returned = `module ${moduleDescription} returned`;
   try {
     if (bytes.length > maxResponseBytes) {
-      throw tooLarge(bytes, moduleDescription);
+      throw tooLarge(bytes, returned);
     }
     if (hasMeta(bytes)) return bytes;
     const answer = Buffer.concat([bytes, encodeMeta(meta)]);
     if (answer.length <= maxResponseBytes) return answer;
-    throw tooLarge(answer, moduleDescription);
+    throw tooLarge(answer, returned);
   } catch (thrown) {
     throw isMalformed(thrown) ? noResponse(thrown, moduleDescription) : thrown;
   }
@@ -64,29 +65,32 @@ export function fatalResponse(
   );
   const meta = encodeMeta({ tag: request.tag, ttlNanos });
   const verdict = Buffer.concat([meta, result]);
-  const state = [
-    ...copyFields(request.bytes, request.desired, responseField.desired),
-    ...copyFields(request.bytes, request.context, responseField.context),
-  ];
-  const answer = Buffer.concat([verdict, ...state]);
+  const answer = Buffer.concat([verdict, ...copyState(request)]);
   return answer.length > maxResponseBytes ? verdict : answer;
 }
 
-/** Numbers of the RunFunctionResponse fields the host reads or writes. */
-const responseField = { meta: 1, desired: 2, context: 4 } as const;
+/**
+ * A response that changes nothing, for a step that runs nothing: desired state and context are the
+ * caller's own bytes.
+ * @throws FunctionError response-too-large; wire-malformed when what is too large is no message
+ */
+export function skippedResponse(
+  request: ScannedRequest,
+  ttlNanos: bigint,
+): Uint8Array {
+  const meta = encodeMeta({ tag: request.tag, ttlNanos });
+  const answer = Buffer.concat([meta, ...copyState(request)]);
+  if (answer.length <= maxResponseBytes) return answer;
+  throw tooLarge(
+    answer,
+    "desired state and context, which the step returns unchanged, are",
+  );
+}
+
 const metaField = { tag: 1, ttl: 2 } as const;
 const durationField = { seconds: 1, nanos: 2 } as const;
 
 const nanosPerSecond = 1_000_000_000n;
-
-const stateResourcesNumber = 2;
-const entryKeyNumber = 1;
-
-/**
- * Fields of one answer that are looked at on this thread, which everybody shares: a guest may make
- * millions of two bytes each. An honest answer has a few for each result, and one for each resource.
- */
-const maxScannedFields = 100_000;
 
 function hasMeta(bytes: Uint8Array): boolean {
   const reader = new WireReader(bytes);
@@ -120,14 +124,14 @@ function encodeMeta({ tag, ttlNanos }: ResponseMetaValues): Uint8Array {
   return bytesField(responseField.meta, meta);
 }
 
-function copyFields(
-  bytes: Uint8Array,
-  values: readonly WireRange[],
-  fieldNumber: number,
-): Uint8Array[] {
-  return values.map(({ start, end }) =>
-    bytesField(fieldNumber, bytes.subarray(start, end)),
-  );
+/** Desired state and context of the request as fields of a response. */
+function copyState({ bytes, desired, context }: ScannedRequest): Uint8Array[] {
+  const copy = (fieldNumber: number) => (value: WireRange) =>
+    bytesField(fieldNumber, bytes.subarray(value.start, value.end));
+  return [
+    ...desired.map(copy(responseField.desired)),
+    ...context.map(copy(responseField.context)),
+  ];
 }
 
 function isMalformed(thrown: unknown): thrown is FunctionError {
@@ -145,76 +149,14 @@ function noResponse(
   );
 }
 
-function tooLarge(
-  answer: Uint8Array,
-  moduleDescription: string,
-): FunctionError {
-  const largest = largestResources(answer, 3)
-    .map(({ name, sizeBytes }) => `${quoted(name, 64)} ${sizeBytes} bytes`)
-    .join(", ");
+/** `lead` and its verb go before the size: `module Path a.wasm returned`. */
+function tooLarge(answer: Uint8Array, lead: string): FunctionError {
   const message =
-    `module ${moduleDescription} returned ${answer.length} bytes, ` +
+    `${lead} ${answer.length} bytes, ` +
     `more than the ${maxResponseBytes} bytes Crossplane can receive`;
+  const largest = describeLargestResources(answer, 3);
   const hint = largest === "" ? "" : `; largest desired resources: ${largest}`;
   return new FunctionError("response-too-large", message + hint);
-}
-
-interface SizedResource {
-  readonly name: string;
-  readonly sizeBytes: number;
-}
-
-/** Of what the bound on scanned fields lets it see. */
-function largestResources(
-  response: Uint8Array,
-  count: number,
-): SizedResource[] {
-  let largest: WireRange[] = [];
-  let scanned = 0;
-  const reader = new WireReader(response);
-  while (scanned++ < maxScannedFields && reader.next()) {
-    if (
-      reader.fieldNumber !== responseField.desired ||
-      reader.wireType !== wireType.bytes
-    )
-      continue;
-    const state = new WireReader(response, reader.value());
-    while (scanned++ < maxScannedFields && state.next()) {
-      if (
-        state.fieldNumber !== stateResourcesNumber ||
-        state.wireType !== wireType.bytes
-      )
-        continue;
-      const entry = state.value();
-      if (sizeOf(entry) <= sizeOf(largest[count - 1])) continue;
-      largest = [...largest, entry]
-        .sort((a, b) => sizeOf(b) - sizeOf(a))
-        .slice(0, count);
-    }
-  }
-  return largest.map((entry) => ({
-    name: keyOf(response, entry),
-    sizeBytes: sizeOf(entry),
-  }));
-}
-
-function sizeOf(range: WireRange | undefined): number {
-  return range === undefined ? 0 : range.end - range.start;
-}
-
-function keyOf(response: Uint8Array, range: WireRange): string {
-  let key = "";
-  const entry = new WireReader(response, range);
-  for (let scanned = 0; scanned < maxScannedFields; scanned += 1) {
-    if (!entry.next()) break;
-    if (
-      entry.fieldNumber === entryKeyNumber &&
-      entry.wireType === wireType.bytes
-    ) {
-      key = decodeText(response, entry.value());
-    }
-  }
-  return key;
 }
 
 const maxMessageBytes = 4096;

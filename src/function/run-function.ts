@@ -1,29 +1,46 @@
-import type {
-  AdmittedInput,
-  InputCeilings,
-  JsonObject,
+import {
+  checkAbi,
+  checkSuitability,
+  NO_GRANTS,
+  type Admission,
+  type ChosenSource,
+  type CompositeResource,
+  type Grants,
+  type ModuleManifest,
 } from "../admission/index.js";
 import { EngineError, type Engine } from "../engine/index.js";
 import type { Loader } from "../loader/index.js";
 import { WasmFunctionError } from "../errors.js";
-import type { Clock, LogFields, Logger, RequestScope } from "../ports.js";
+import type {
+  Clock,
+  LogFields,
+  Logger,
+  Metrics,
+  ModuleSource,
+  RequestScope,
+} from "../ports.js";
+import { readComposite } from "./composite.js";
+import { withholdCredentials } from "./credentials.js";
+import { materialiseEnv, requireCredentials } from "./env.js";
 import { fatalFrom, type Fatal } from "./fatal.js";
-import { createInputCache, type AdmittedStep } from "./input-cache.js";
-import { scanRequest, withoutCredentials } from "./request.js";
-import type { ScannedRequest } from "./request.js";
-import { fatalResponse, finishResponse } from "./response.js";
+import {
+  createInputCache,
+  stepKeyOf,
+  type AdmittedStep,
+} from "./input-cache.js";
+import { readConfig, scanRequest, type ScannedRequest } from "./request.js";
+import { fatalResponse, finishResponse, skippedResponse } from "./response.js";
 
 /** What the pipeline works with. */
 export interface RunFunctionOptions {
-  /** Throws AdmissionError. */
-  readonly admit: (input: JsonObject, ceilings: InputCeilings) => AdmittedInput;
+  readonly admission: Admission;
   readonly loader: Loader;
   readonly engine: Engine;
-  readonly ceilings: InputCeilings;
   /** TTL of what the host itself answers; transient failures have none. */
   readonly ttlNanos: bigint;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /** How a call ends. */
@@ -43,21 +60,32 @@ export type RunFunction = (
 
 /** The path of a request, from its bytes to its answer's. */
 export function createRunFunction(options: RunFunctionOptions): RunFunction {
-  const { admit, ceilings } = options;
-  const readStep = createInputCache((input) => admit(input, ceilings));
+  const { admission, clock, logger, metrics } = options;
+  const readStep = createInputCache((input) => admission.readInput(input));
   return async (bytes, scope) => {
-    const startedAtMs = options.clock.monotonicMs();
+    const startedAtMs = clock.monotonicMs();
     let request: ScannedRequest | undefined;
     try {
       request = scanRequest(bytes);
       const step = readStep(request);
-      const answer = await runStep(step, request, scope, options);
+      const { outcome, bytes: answer } = await answerStep(
+        {
+          step,
+          request,
+          xr: readComposite(request),
+          scope,
+          logger: logger.child({ tag: request.tag }),
+        },
+        options,
+      );
+      metrics.requestEnded(outcome);
       return { kind: "response", bytes: answer };
     } catch (thrown) {
-      if (scope.cancelled) return { kind: "cancelled" };
-      const elapsedMs = options.clock.monotonicMs() - startedAtMs;
       const fatal = fatalFrom(thrown);
-      logFatal(fatal, thrown, { tag: request?.tag, elapsedMs }, options.logger);
+      metrics.requestEnded(fatal.outcome);
+      if (scope.cancelled) return { kind: "cancelled" };
+      const elapsedMs = clock.monotonicMs() - startedAtMs;
+      logFatal(fatal, thrown, { tag: request?.tag, elapsedMs }, logger);
       if (request === undefined || fatal.code === "wire-malformed") {
         return { kind: "malformed", message: fatal.message };
       }
@@ -68,31 +96,112 @@ export function createRunFunction(options: RunFunctionOptions): RunFunction {
   };
 }
 
-async function runStep(
-  step: AdmittedStep,
-  request: ScannedRequest,
-  scope: RequestScope,
+/** One request of an admitted step. */
+interface StepCall {
+  readonly step: AdmittedStep;
+  readonly request: ScannedRequest;
+  readonly xr: CompositeResource;
+  readonly scope: RequestScope;
+  readonly logger: Logger;
+}
+
+type ChosenModule = Extract<ChosenSource, { kind: "module" }>;
+
+/** An answer, and how it is counted. */
+interface StepAnswer {
+  readonly outcome: "ok" | "skipped";
+  readonly bytes: Uint8Array;
+}
+
+async function answerStep(
+  call: StepCall,
+  options: RunFunctionOptions,
+): Promise<StepAnswer> {
+  const { admission, ttlNanos } = options;
+  const { step, request, xr, logger } = call;
+  const { apiVersion, deprecated } = step.input;
+  if (deprecated) logger.info({ apiVersion }, "deprecated Input apiVersion");
+  const chosen = await admission.chooseSource(step.input, xr, logger);
+  if (chosen.kind === "empty") {
+    logger.info({ outcome: "skipped" }, "the step has no module to run");
+    return { outcome: "skipped", bytes: skippedResponse(request, ttlNanos) };
+  }
+  return { outcome: "ok", bytes: await runModule(chosen, call, options) };
+}
+
+async function runModule(
+  chosen: ChosenModule,
+  call: StepCall,
   options: RunFunctionOptions,
 ): Promise<Uint8Array> {
   const { loader, engine, ttlNanos } = options;
-  const { tag } = request;
-  const { apiVersion, deprecated, limits, source } = step.input;
+  const { step, request, scope } = call;
+  const { source } = chosen;
   const module = await loader.resolve(source, scope);
-  const logger = options.logger.child({ tag, digest: module.digest });
-  if (deprecated) logger.info({ apiVersion }, "deprecated Input apiVersion");
+  const logger = call.logger.child({ digest: module.digest });
+  const description = module.description;
   try {
+    const manifest = await readManifest(source, description, scope, options);
+    const grants =
+      manifest === null
+        ? NO_GRANTS
+        : await grantModule(manifest, description, chosen, call, options);
+    const env = materialiseEnv(request, grants.env, description);
     const lease = await engine.load(module, scope);
     try {
-      const bytes = withoutCredentials(request);
-      const run = { bytes, limits, stepKey: step.key, logger };
-      const answer = await engine.run(lease, run, scope);
-      return finishResponse(answer, { tag, ttlNanos }, module.description);
+      if (manifest !== null) checkAbi(manifest, description, lease.abi);
+      const answer = await engine.run(
+        lease,
+        {
+          bytes: withholdCredentials(request, grants.carried),
+          limits: step.input.limits,
+          env,
+          stepKey: stepKeyOf(step.input, source),
+          logger,
+        },
+        scope,
+      );
+      return finishResponse(
+        answer,
+        { tag: request.tag, ttlNanos },
+        description,
+      );
     } finally {
       lease.release();
     }
   } catch (thrown) {
-    throw named(thrown, module.description);
+    throw named(thrown, description);
   }
+}
+
+async function readManifest(
+  source: ModuleSource,
+  description: string,
+  scope: RequestScope,
+  { admission, loader }: RunFunctionOptions,
+): Promise<ModuleManifest | null> {
+  const delivered = await loader.manifest(source, scope);
+  return delivered && admission.readManifest(delivered, description);
+}
+
+/** What the module may have, once it suits the runtime and the step suits the module. */
+async function grantModule(
+  manifest: ModuleManifest,
+  description: string,
+  { source, policy }: ChosenModule,
+  { step, request, xr, logger }: StepCall,
+  { admission }: RunFunctionOptions,
+): Promise<Grants> {
+  if (!step.suits.has(manifest)) {
+    checkSuitability(manifest, description, readConfig(request));
+    step.suits.add(manifest);
+  }
+  const grants = await admission.grant(
+    { source, manifest, module: description, compositionPolicy: policy, xr },
+    logger,
+  );
+  requireCredentials(request, grants.credentials, description);
+  return grants;
 }
 
 /** An engine's error whose message says which module it is about. */

@@ -151,6 +151,38 @@ export class WireReader {
   }
 }
 
+/**
+ * The values of one field of wire type `bytes`, in order. Decoders skip what has the field's number
+ * and another wire type.
+ * @throws FunctionError wire-malformed
+ */
+export function* bytesValues(
+  bytes: Uint8Array,
+  message: WireRange,
+  fieldNumber: number,
+): Generator<WireRange, void, undefined> {
+  const reader = new WireReader(bytes, message);
+  while (reader.next()) {
+    if (reader.fieldNumber !== fieldNumber) continue;
+    if (reader.wireType === wireType.bytes) yield reader.value();
+  }
+}
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Decodes a protobuf `string`.
+ * @throws FunctionError wire-malformed when it is not UTF-8
+ */
+export function decodeText(bytes: Uint8Array, range: WireRange): string {
+  try {
+    return strictUtf8.decode(bytes.subarray(range.start, range.end));
+  } catch (cause) {
+    const message = "not a protobuf message: a string is not UTF-8";
+    throw new FunctionError("wire-malformed", message, { cause });
+  }
+}
+
 /** A field of wire type `bytes` on the wire, as one piece. */
 export function bytesField(fieldNumber: number, value: Uint8Array): Uint8Array {
   const head = [

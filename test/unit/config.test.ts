@@ -18,11 +18,14 @@ describe("config", () => {
       address: { host: null, port: 9443 },
       insecure: false,
       tlsCertsDir: null,
+      metricsAddress: { host: null, port: 8080 },
       debug: false,
       maxReceiveBytes: 4 * mib,
       ttlNanos: 60_000_000_000n,
       moduleDir: null,
       maxModuleBytes: 128 * mib,
+      allowUnpinnedTags: false,
+      sandboxPolicyFile: null,
       moduleTimeoutMs: 30_000,
       moduleTimeoutText: "30s",
       moduleMemoryBytes: 512 * mib,
@@ -44,6 +47,7 @@ describe("config", () => {
 
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.address)).toBe(true);
+    expect(Object.isFrozen(config.metricsAddress)).toBe(true);
   });
 
   const rows = [
@@ -64,6 +68,18 @@ describe("config", () => {
       text: "0.0.0.0:65535",
       key: "address",
       want: { host: "0.0.0.0", port: 65535 },
+    },
+    {
+      flag: "metrics-address",
+      text: "127.0.0.1:0",
+      key: "metricsAddress",
+      want: { host: "127.0.0.1", port: 0 },
+    },
+    {
+      flag: "sandbox-policy-file",
+      text: "/policy.cedar",
+      key: "sandboxPolicyFile",
+      want: "/policy.cedar",
     },
     { flag: "tls-certs-dir", text: "/tls", key: "tlsCertsDir", want: "/tls" },
     {
@@ -181,6 +197,7 @@ describe("config", () => {
   const switches = [
     { flag: "insecure", key: "insecure" },
     { flag: "debug", key: "debug" },
+    { flag: "allow-unpinned-tags", key: "allowUnpinnedTags" },
     { flag: "trust-cache-dir", key: "trustCacheDir" },
   ] as const;
 

@@ -6,9 +6,11 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Command } from "commander";
 import { describe, expect, it, onTestFinished } from "vitest";
 
+import { AdmissionError } from "../../../src/admission/index.js";
 import { addServeCommand } from "../../../src/cli/serve.js";
 import { ConfigError, type Environment } from "../../../src/config.js";
 import type { EngineOptions } from "../../../src/engine/index.js";
+import { createTestPolicyEngine } from "../../support/policy-engine.js";
 import {
   fakeEngine,
   realClock,
@@ -30,6 +32,7 @@ function startable(env: Environment = {}) {
   const whenStarted = new Promise<void>((resolve) => (started = resolve));
   const whenExited = new Promise<void>((resolve) => (exited = resolve));
   let terminate: () => void = () => undefined;
+  let reload: () => void = () => undefined;
   const program = new Command().exitOverride();
   addServeCommand(program, {
     env,
@@ -49,8 +52,11 @@ function startable(env: Environment = {}) {
         },
       };
     },
+    createPolicyEngine: createTestPolicyEngine,
     createLogger: () => logger,
     onTermination: (listener) => (terminate = listener),
+    onReload: (listener) => (reload = listener),
+    watchFile: () => () => undefined,
     exit(code) {
       exits.push(code);
       exited();
@@ -72,12 +78,17 @@ function startable(env: Environment = {}) {
     listening,
     answer: () => answer(),
     terminate: () => terminate(),
+    reload: () => reload(),
     whenStarted,
     whenExited,
   };
 }
 
-const insecure = ["--insecure", "--address", "127.0.0.1:0"];
+const insecure = [
+  "--insecure",
+  ...["--address", "127.0.0.1:0"],
+  ...["--metrics-address", "127.0.0.1:0"],
+];
 
 function call(address: unknown, moduleDir: string): Promise<Buffer> {
   const client = new Client(String(address), credentials.createInsecure());
@@ -199,7 +210,7 @@ describe("cli/serve", () => {
   it("does not start without the certificates it was told of", async () => {
     const host = startable({ TLS_SERVER_CERTS_DIR: "/nowhere" });
 
-    await expect(host.run("--address", "127.0.0.1:0")).rejects.toThrow(
+    await expect(host.run(...insecure.slice(1))).rejects.toThrow(
       "cannot read tls.crt of --tls-certs-dir: ENOENT",
     );
   });
@@ -210,5 +221,71 @@ describe("cli/serve", () => {
     await host.run(...insecure);
 
     expect(host.listening()).toMatchObject({ insecure: true });
+  });
+});
+
+describe("cli/serve policy and metrics", () => {
+  const permitEnv =
+    'permit (principal, action == Action::"setEnv", resource);\n';
+
+  it("does not start with an operator policy that does not compile", async () => {
+    const file = join(temporaryDirectory(), "policy.cedar");
+    writeFileSync(file, 'permit (principal, action == Action::"setEnvv");');
+    const host = startable();
+
+    const started = host.run(...insecure, "--sandbox-policy-file", file);
+
+    await expect(started).rejects.toThrow(AdmissionError);
+    await expect(started).rejects.toThrow(
+      `cannot compile the operator policy ${file}: `,
+    );
+    expect(host.engineOptions).toEqual([]);
+  });
+
+  it("reads the operator policy again when told to, and counts it", async () => {
+    const file = join(temporaryDirectory(), "policy.cedar");
+    writeFileSync(file, permitEnv);
+    const host = startable();
+    await host.run(...insecure, "--sandbox-policy-file", file);
+    const address = String(host.listening()?.["metricsAddress"]);
+    const reloads = async () => {
+      const page = await (await fetch(`http://${address}/metrics`)).text();
+      return page
+        .split("\n")
+        .filter((line) =>
+          line.startsWith("function_wasm_policy_reloads_total"),
+        );
+    };
+    expect(await reloads()).toEqual([
+      'function_wasm_policy_reloads_total{result="ok"} 0',
+      'function_wasm_policy_reloads_total{result="error"} 0',
+    ]);
+
+    writeFileSync(file, permitEnv + permitEnv);
+    host.reload();
+
+    await expect
+      .poll(reloads)
+      .toContain('function_wasm_policy_reloads_total{result="ok"} 1');
+  });
+
+  it("does not end when told to read a policy again that it does not have", async () => {
+    const host = startable();
+    await host.run(...insecure);
+
+    host.reload();
+
+    expect(host.exits).toEqual([]);
+  });
+
+  it("does not start when it cannot serve metrics", async () => {
+    const host = startable();
+    await host.run(...insecure);
+    const taken = String(host.listening()?.["metricsAddress"]);
+    const other = startable();
+
+    await expect(
+      other.run(...insecure, "--metrics-address", taken),
+    ).rejects.toThrow(`cannot listen on --metrics-address ${taken}: `);
   });
 });

@@ -19,6 +19,7 @@ describe("function/fatal", () => {
       code: thrown.code,
       message: "m",
       permanence: "permanent",
+      outcome: thrown instanceof AdmissionError ? "refused" : "error",
     });
   });
 
@@ -36,6 +37,7 @@ describe("function/fatal", () => {
       code: thrown.code,
       message: "m",
       permanence: "transient",
+      outcome: "error",
     });
   });
 
@@ -52,6 +54,7 @@ describe("function/fatal", () => {
       code: "internal",
       message: "internal error of the function runtime: see its log",
       permanence: "transient",
+      outcome: "error",
     });
   });
 });

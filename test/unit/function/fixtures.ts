@@ -6,6 +6,11 @@ import {
 } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
+import {
+  createAdmission,
+  type Admission,
+  type AdmissionOptions,
+} from "../../../src/admission/index.js";
 import type { Engine, RunRequest } from "../../../src/engine/index.js";
 import {
   createRunFunction,
@@ -16,14 +21,18 @@ import {
   RunFunctionRequestSchema,
   RunFunctionResponseSchema,
 } from "../../../src/gen/run_function_pb.js";
+import { sourceParsers, type Loader } from "../../../src/loader/index.js";
 import type {
   Clock,
   LogFields,
   Logger,
+  ManifestBytes,
+  Metrics,
   ModuleFile,
   RequestScope,
 } from "../../../src/ports.js";
 import { createRequestScope } from "../../../src/request-scope.js";
+import { fakePolicyEngine } from "../admission/policy/fixtures.js";
 
 export const realClock: Clock = {
   nowMs: () => Date.now(),
@@ -97,30 +106,57 @@ export function openScope(): RequestScope {
   return createRequestScope({ deadlineAtMs: Infinity });
 }
 
-/** The pipeline around `engine`, everything else real enough to let a request through. */
-export function pipelineAround(
-  engine: Engine,
-  overrides: Partial<RunFunctionOptions> = {},
-): ReturnType<typeof createRunFunction> {
-  return createRunFunction({
-    admit: () => ({
-      apiVersion: "wasm.fn.crossplane.io/v1",
-      deprecated: false,
-      source: { type: "Path", path: "greeter.wasm" },
-      limits: { timeoutMs: 1000, memoryBytes: 65536, concurrency: null },
-    }),
-    loader: { resolve: () => Promise.resolve(greeter) },
-    engine,
+/** A loader that finds the greeter whatever it is asked for, with or without a manifest. */
+export function fakeLoader(manifest: ManifestBytes | null = null): Loader {
+  return {
+    resolve: () => Promise.resolve(greeter),
+    manifest: () => Promise.resolve(manifest),
+  };
+}
+
+/** The real admission, with a policy engine that permits everything. */
+export function testAdmission(
+  overrides: Partial<AdmissionOptions> = {},
+): Admission {
+  return createAdmission({
     ceilings: {
       timeoutMs: 1000,
       timeoutText: "1s",
       memoryBytes: 65536,
       memoryText: "64Ki",
       moduleDirSet: true,
+      allowUnpinnedTags: false,
     },
+    parsers: sourceParsers,
+    engine: fakePolicyEngine(),
+    operatorPolicy: () => null,
+    ...overrides,
+  });
+}
+
+/** Counters that remember what they were told. */
+export function recordingMetrics(): Metrics & { readonly counted: string[] } {
+  const counted: string[] = [];
+  return {
+    counted,
+    requestEnded: (outcome) => counted.push(outcome),
+    policyReloaded: (result) => counted.push(`reload ${result}`),
+  };
+}
+
+/** The pipeline around `engine`, everything else real enough to let a request through. */
+export function pipelineAround(
+  engine: Engine,
+  overrides: Partial<RunFunctionOptions> = {},
+): ReturnType<typeof createRunFunction> {
+  return createRunFunction({
+    admission: testAdmission(),
+    loader: fakeLoader(),
+    engine,
     ttlNanos: 60_500_000_000n,
     clock: realClock,
     logger: recordingLogger().logger,
+    metrics: recordingMetrics(),
     ...overrides,
   });
 }

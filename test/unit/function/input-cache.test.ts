@@ -7,7 +7,12 @@ import {
   type AdmittedInput,
   type JsonObject as InputObject,
 } from "../../../src/admission/index.js";
-import { createInputCache } from "../../../src/function/input-cache.js";
+import {
+  createInputCache,
+  stepKeyOf,
+} from "../../../src/function/input-cache.js";
+import { sourceParsers } from "../../../src/loader/index.js";
+import type { ModuleSource } from "../../../src/ports.js";
 import { scanRequest } from "../../../src/function/request.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { concat, greeterInput, requestBytes } from "./fixtures.js";
@@ -18,11 +23,13 @@ const ceilings = {
   memoryBytes: 65536,
   memoryText: "64Ki",
   moduleDirSet: true,
+  allowUnpinnedTags: false,
 };
+const policy = 'permit (principal, action == Action::"setEnv", resource);\n';
 
 function setUp() {
   const admit = vi.fn((input: InputObject): AdmittedInput =>
-    admitInput(input, ceilings),
+    admitInput(input, ceilings, sourceParsers),
   );
   const readStep = createInputCache(admit);
   const read = (bytes: Uint8Array) => readStep(scanRequest(bytes));
@@ -53,7 +60,9 @@ describe("function/input-cache", () => {
     );
     const second = read(padded.subarray(5));
 
-    expect(first.input.source).toEqual({ type: "Path", path: "greeter.wasm" });
+    expect(first.input.module).toMatchObject({
+      source: { type: "Path", path: "greeter.wasm" },
+    });
     expect(second).toBe(first);
     expect(admit).toHaveBeenCalledTimes(1);
   });
@@ -73,7 +82,7 @@ describe("function/input-cache", () => {
 
     const step = readInput({ ...greeterInput, limits: { concurrency: 2 } });
 
-    for (const part of [step, step.input, step.input.source, step.input.limits])
+    for (const part of [step, step.input, step.input.module, step.input.limits])
       expect(Object.isFrozen(part)).toBe(true);
   });
 
@@ -111,24 +120,34 @@ describe("function/input-cache", () => {
     expect(admit).toHaveBeenCalledTimes(3);
   });
 
-  it.each([
-    { name: "remembers an Input of 16 KiB", extraBytes: 0, want: 1 },
-    { name: "does not remember a larger one", extraBytes: 1, want: 2 },
-  ])("$name", ({ extraBytes, want }) => {
-    const { admit, read } = setUp();
-    const sized = (chars: number) =>
-      asRequest(withConfig({ text: "x".repeat(chars) }));
-    const inputLength = (bytes: Uint8Array) =>
-      scanRequest(bytes).input.reduce((sum, r) => sum + r.end - r.start, 0);
-    const chars = 16_000;
-    const rest = 16 * 1024 + extraBytes - inputLength(sized(chars));
-    const bytes = sized(chars + rest);
-    expect(inputLength(bytes)).toBe(16 * 1024 + extraBytes);
+  it("knows a long Input again, and one that differs in its last byte", () => {
+    const { admit, readInput } = setUp();
+    const long = (end: string) => ({
+      ...greeterInput,
+      compositionPolicy: policy.repeat(10_000) + end,
+    });
 
-    read(bytes);
-    read(bytes);
+    const first = readInput(long("//a"));
+    const other = readInput(long("//b"));
 
-    expect(admit).toHaveBeenCalledTimes(want);
+    expect(readInput(long("//a"))).toBe(first);
+    expect(readInput(long("//b"))).toBe(other);
+    expect(other).not.toBe(first);
+    expect(admit).toHaveBeenCalledTimes(2);
+  });
+
+  it("holds no more than 8 MiB of them", () => {
+    const { admit, readInput } = setUp();
+    const large = (n: number) => ({
+      ...greeterInput,
+      compositionPolicy: `${"x".repeat(1024 * 1024 - 10)}${n}`,
+    });
+    for (let n = 0; n < 9; n++) readInput(large(n));
+
+    readInput(large(8));
+    expect(admit).toHaveBeenCalledTimes(9);
+    readInput(large(0));
+    expect(admit).toHaveBeenCalledTimes(10);
   });
 
   it("forgets the Input used longest ago beyond 256", () => {
@@ -147,13 +166,14 @@ describe("function/input-cache", () => {
 
   it("gives steps one key when module and limits are the same", () => {
     const { readInput } = setUp();
-    const key = (concurrency: number | null, path: string, config = {}) =>
-      readInput({
-        ...greeterInput,
-        module: { type: "Path", path },
-        limits: { concurrency },
-        config,
-      }).key;
+    const key = (concurrency: number | null, path: string, config = {}) => {
+      const source: ModuleSource = { type: "Path", path, manifestPath: null };
+      const limits = { concurrency };
+      return stepKeyOf(
+        readInput({ ...greeterInput, limits, config }).input,
+        source,
+      );
+    };
 
     expect(key(null, "a.wasm")).toBe("");
     expect(key(2, "a.wasm", { x: 1 })).toBe(key(2, "a.wasm"));

@@ -1,27 +1,39 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import {
+  readConfig,
   readInput,
   scanRequest,
-  withoutCredentials,
+  type ScannedRequest,
 } from "../../../src/function/request.js";
 import { bytesField } from "../../../src/function/wire.js";
-import { RunFunctionRequestSchema } from "../../../src/gen/run_function_pb.js";
-import { concat, deepStruct, requestBytes } from "./fixtures.js";
+import { concat, deepStruct, greeterInput, requestBytes } from "./fixtures.js";
+import { decodePlain, jsonOf } from "./plain-decoder.js";
+import {
+  double,
+  join,
+  message,
+  mistyped,
+  shuffled,
+  some,
+  structFields,
+  text,
+  unknownField,
+} from "./wire-parts.js";
 
-const secret = requestBytes({
-  credentials: {
-    db: {
-      source: {
-        case: "credentialData",
-        value: { data: { password: new TextEncoder().encode("hunter2") } },
-      },
-    },
-  },
-});
+/** A request whose Input has `config`. */
+function requestWith(config: JsonValue): ScannedRequest {
+  return scanRequest(requestBytes({ input: { ...greeterInput, config } }));
+}
+
+/** The same, `config` being a Value of these bytes. */
+function requestWithValue(...values: readonly Uint8Array[]): ScannedRequest {
+  const pieces = values.map((value) => bytesField(2, value));
+  const entry = concat(text(1, "config").wire, ...pieces);
+  return scanRequest(bytesField(4, bytesField(1, entry)));
+}
 
 describe("function/request", () => {
   it.each([
@@ -81,55 +93,56 @@ describe("function/request", () => {
     );
   });
 
-  it("hands on a request without credentials as the same bytes, not a copy", () => {
-    const bytes = requestBytes();
-
-    expect(withoutCredentials(scanRequest(bytes))).toBe(bytes);
-  });
-
-  it("removes every credential and nothing else", () => {
-    const part = fc.constantFrom(
-      { bytes: secret, kept: false },
-      {
-        bytes: new BinaryWriter().tag(7, WireType.Varint).uint32(1).finish(),
-        kept: false,
-      },
-      { bytes: Uint8Array.of(0x3b, 0x08, 0x01, 0x3c), kept: false },
-      { bytes: bytesField(7, new Uint8Array()), kept: false },
-      // A tag that takes two bytes though one would do.
-      { bytes: Uint8Array.of(0xba, 0x00, 0x00), kept: false },
-      { bytes: requestBytes({ meta: { tag: "t" } }), kept: true },
-      {
-        bytes: requestBytes({ desired: { resources: { a: {} } } }),
-        kept: true,
-      },
-      { bytes: bytesField(1023, Uint8Array.of(1, 2, 3)), kept: true },
-      { bytes: bytesField(8, secret), kept: true },
+  it("finds the parts it is asked for, in order, and nothing else", () => {
+    const numbers = {
+      observed: 2,
+      desired: 3,
+      input: 4,
+      context: 5,
+      credentials: 7,
+    };
+    const field = fc.oneof(
+      fc.constantFrom(2, 3, 4, 5, 7).chain((n) =>
+        fc.uint8Array({ maxLength: 4 }).map((value) => ({
+          number: n,
+          value: bytesField(n, value),
+        })),
+      ),
+      unknownField.map(({ wire }) => ({ number: 0, value: wire })),
+      fc
+        .constantFrom(2, 3, 4, 5)
+        .chain(mistyped)
+        .map(({ wire }) => ({ number: 0, value: wire })),
+      mistyped(7).map(({ wire }) => ({ number: 7, value: wire })),
     );
     fc.assert(
-      fc.property(fc.array(part), (parts) => {
-        const bytes = concat(...parts.map((each) => each.bytes));
+      fc.property(fc.array(field), (fields) => {
+        const bytes = concat(...fields.map(({ value }) => value));
 
-        const forwarded = withoutCredentials(scanRequest(bytes));
+        const request = scanRequest(bytes);
 
-        const kept = parts.filter((each) => each.kept);
-        expect(new Uint8Array(forwarded)).toEqual(
-          concat(...kept.map((each) => each.bytes)),
+        for (const name of ["observed", "desired", "input", "context"] as const)
+          expect(
+            request[name].map(({ start, end }) => [
+              ...bytesField(numbers[name], bytes.slice(start, end)),
+            ]),
+          ).toEqual(
+            fields
+              .filter(({ number }) => number === numbers[name])
+              .map(({ value }) => [...value]),
+          );
+        // Of credentials the whole field, whatever its wire type.
+        expect(
+          request.credentials.map(({ start, end }) => [
+            ...bytes.slice(start, end),
+          ]),
+        ).toEqual(
+          fields
+            .filter(({ number }) => number === numbers.credentials)
+            .map(({ value }) => [...value]),
         );
-        expect(scanRequest(forwarded).credentials).toEqual([]);
       }),
     );
-  });
-
-  it("leaves a decoder no credential to find", () => {
-    const forwarded = withoutCredentials(
-      scanRequest(concat(requestBytes(), secret, secret)),
-    );
-
-    const decoded = fromBinary(RunFunctionRequestSchema, forwarded);
-    expect(decoded.credentials).toEqual({});
-    expect(decoded.meta?.tag).toBe("a-tag");
-    expect(Buffer.from(forwarded).includes("hunter2")).toBe(false);
   });
 
   it("does not follow observed state, however deep", () => {
@@ -142,7 +155,7 @@ describe("function/request", () => {
     const request = scanRequest(bytes);
 
     expect(request.tag).toBe("a-tag");
-    expect(withoutCredentials(request)).toBe(bytes);
+    expect(request.observed).toHaveLength(1);
   });
 
   it.each([
@@ -155,5 +168,109 @@ describe("function/request", () => {
     { name: "a meta that is no message", bytes: Uint8Array.of(10, 1, 255) },
   ])("refuses $name", ({ bytes }) => {
     expect(() => scanRequest(bytes)).toThrow("not a protobuf message");
+  });
+
+  describe("readConfig", () => {
+    it("reads what a decoder reads, however the Input is written", () => {
+      const config = structFields.map((parts) =>
+        message(1, [text(1, "config"), message(2, [message(5, parts)])]),
+      );
+      const input = fc
+        .tuple(structFields, some(config, 2))
+        .chain(([parts, configs]) =>
+          shuffled(fc.constant(parts), fc.constant(configs)),
+        );
+      const request = shuffled(
+        some(
+          input.map((parts) => message(4, parts)),
+          2,
+        ),
+        some(unknownField),
+      ).map(join);
+      let found = 0;
+      fc.assert(
+        fc.property(request, ({ wire, typed }) => {
+          const decoded = decodePlain(typed).input;
+          const want = decoded === undefined ? {} : jsonOf(decoded);
+
+          const got = readConfig(scanRequest(wire));
+
+          expect(JSON.stringify(got)).toBe(
+            JSON.stringify(want["config"] ?? undefined),
+          );
+          if (got !== undefined) found += 1;
+        }),
+        { numRuns: 300 },
+      );
+      expect(found).toBeGreaterThan(50);
+    });
+
+    it.each([
+      { name: "no Input", request: scanRequest(requestBytes({})) },
+      { name: "no config", request: scanRequest(requestBytes()) },
+      { name: "a config of null", request: requestWith(null) },
+      { name: "a config without a kind", request: requestWithValue() },
+    ])("finds none in a request with $name", ({ request }) => {
+      expect(readConfig(request)).toBeUndefined();
+    });
+
+    it.each<{ name: string; config: JsonValue }>([
+      { name: "an empty object", config: {} },
+      { name: "an object", config: { a: null, b: [1, { c: "x" }], config: 1 } },
+      { name: "false", config: false },
+      { name: "an empty text", config: "" },
+    ])("reads $name", ({ config }) => {
+      expect(JSON.stringify(readConfig(requestWith(config)))).toBe(
+        JSON.stringify(config),
+      );
+    });
+
+    it("reads no config of another object, and leaves it out of the Input", () => {
+      const request = scanRequest(
+        requestBytes({ input: { module: { config: 1 }, config: { a: "x" } } }),
+      );
+
+      expect({ ...(readConfig(request) as JsonObject) }).toEqual({ a: "x" });
+      expect(JSON.stringify(readInput(request))).toBe(
+        '{"module":{"config":1},"config":{}}',
+      );
+    });
+
+    it("follows 128 levels, far more than manifests have", () => {
+      const nested = (levels: number) =>
+        requestWithValue(bytesField(5, deepStruct(levels)));
+
+      expect(readConfig(nested(30))).toBeDefined();
+      expect(readConfig(nested(128))).toBeDefined();
+      for (const levels of [129, 100_000])
+        expect(() => readConfig(nested(levels))).toThrow(
+          "cannot read the Input's config: it nests deeper than 128 levels",
+        );
+    });
+
+    it.each([
+      {
+        name: "NaN",
+        value: double(2, NaN).wire,
+        want: "cannot read the Input's config: it holds NaN, which is no JSON",
+      },
+      {
+        name: "infinity inside a list",
+        value: message(6, [message(1, [double(2, -Infinity)])]).wire,
+        want: "cannot read the Input's config: it holds -Infinity, which is no JSON",
+      },
+      {
+        name: "more values than it says",
+        value: bytesField(6, Buffer.alloc(200_000, bytesField(1, Buffer.of()))),
+        want: "cannot read the Input's config: it has more than 100000 values",
+      },
+      {
+        name: "bytes that are no message",
+        value: Uint8Array.of(0xff),
+        want: "not a protobuf message: a varint is cut off",
+      },
+    ])("refuses $name", ({ value, want }) => {
+      expect(() => readConfig(requestWithValue(value))).toThrow(want);
+    });
   });
 });

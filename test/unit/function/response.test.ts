@@ -1,5 +1,6 @@
-import { fromBinary } from "@bufbuild/protobuf";
+import { createRegistry, equals, fromBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import { scanRequest } from "../../../src/function/request.js";
@@ -7,13 +8,26 @@ import {
   fatalResponse,
   finishResponse,
   maxResponseBytes,
+  skippedResponse,
 } from "../../../src/function/response.js";
 import { bytesField, WireReader } from "../../../src/function/wire.js";
 import {
+  file_run_function,
+  RunFunctionRequestSchema,
   RunFunctionResponseSchema,
   Severity,
+  StateSchema,
+  type State,
 } from "../../../src/gen/run_function_pb.js";
 import { concat, deepStruct, requestBytes, responseBytes } from "./fixtures.js";
+import {
+  join,
+  message,
+  shuffled,
+  some,
+  text,
+  unknownField,
+} from "./wire-parts.js";
 
 const meta = { tag: "t", ttlNanos: 61_000_000_001n };
 const description = "Path big.wasm";
@@ -219,6 +233,116 @@ describe("function/response", () => {
     expect(() => finishResponse(bytes, meta, description)).toThrow(
       "module Path big.wasm returned no RunFunctionResponse: not a protobuf message",
     );
+  });
+
+  describe("skippedResponse", () => {
+    const resource = shuffled(
+      some(fc.constant(message(1, [message(1, [text(1, "k")])])), 1),
+      some(unknownField, 2),
+    );
+    const state = shuffled(
+      some(
+        resource.map((parts) => message(1, parts)),
+        2,
+      ),
+      some(
+        fc
+          .tuple(fc.constantFrom("a", "b", "c"), resource)
+          .map(([name, parts]) =>
+            message(2, [text(1, name), message(2, parts)]),
+          ),
+      ),
+      some(unknownField, 2),
+    );
+    const context = some(
+      fc
+        .constantFrom("x", "y", "z")
+        .map((key) => message(1, [text(1, key), message(2, [text(3, key)])])),
+    );
+    const anyRequest = shuffled(
+      some(state.map((parts) => message(3, parts))),
+      some(context.map((parts) => message(5, parts))),
+      some(state.map((parts) => message(2, parts))),
+      some(
+        fc.string().map((tag) => message(1, [text(1, tag)])),
+        2,
+      ),
+      some(unknownField),
+    ).map((parts) => join(parts).wire);
+
+    it("changes nothing a decoder sees", () => {
+      const options = {
+        registry: createRegistry(file_run_function),
+        unknown: true,
+      };
+      const same = (a: State | undefined, b: State | undefined) =>
+        a === undefined || b === undefined
+          ? a === b
+          : equals(StateSchema, a, b, options);
+      fc.assert(
+        fc.property(anyRequest, (bytes) => {
+          const answer = decode(
+            skippedResponse(scanRequest(bytes), 90_000_000_000n),
+          );
+
+          const request = fromBinary(RunFunctionRequestSchema, bytes);
+          expect(same(answer.desired, request.desired)).toBe(true);
+          expect(answer.context).toEqual(request.context);
+          expect(answer.meta).toMatchObject({
+            tag: request.meta?.tag ?? "",
+            ttl: { seconds: 90n, nanos: 0 },
+          });
+          expect(answer.results).toEqual([]);
+          expect(answer.conditions).toEqual([]);
+          expect(answer.requirements).toBeUndefined();
+        }),
+        { numRuns: 300 },
+      );
+    });
+
+    it("keeps desired state and context byte for byte", () => {
+      fc.assert(
+        fc.property(anyRequest, (bytes) => {
+          const answer = skippedResponse(scanRequest(bytes), 0n);
+
+          expect(hex(valuesOf(answer, 2))).toEqual(hex(valuesOf(bytes, 3)));
+          expect(hex(valuesOf(answer, 4))).toEqual(hex(valuesOf(bytes, 5)));
+        }),
+      );
+      const deep = concat(bytesField(3, deepStruct(100_000)));
+      const answer = skippedResponse(scanRequest(deep), 0n);
+      expect(hex(valuesOf(answer, 2))).toEqual(hex(valuesOf(deep, 3)));
+    });
+
+    it("returns as much as Crossplane can receive, and says what is too large", () => {
+      const request = (bytes: number) =>
+        scanRequest(
+          concat(
+            requestBytes({
+              desired: { resources: { small: {}, large: blob(bytes) } },
+            }),
+            requestBytes({ context: { key: "x" } }),
+          ),
+        );
+      const overhead = skippedResponse(request(2 ** 21), 0n).length - 2 ** 21;
+
+      const largest = request(maxResponseBytes - overhead);
+
+      expect(skippedResponse(largest, 0n)).toHaveLength(maxResponseBytes);
+      expect(() =>
+        skippedResponse(request(maxResponseBytes - overhead + 1), 0n),
+      ).toThrow(
+        /^desired state and context, which the step returns unchanged, are 4194305 bytes, more than the 4194304 bytes Crossplane can receive; largest desired resources: "large" 41942\d\d bytes, "small" 9 bytes$/,
+      );
+    });
+
+    it("refuses what is too large under its own code", () => {
+      const request = scanRequest(bytesField(5, new Uint8Array(5_000_000)));
+
+      expect(() => skippedResponse(request, 0n)).toThrow(
+        expect.objectContaining({ code: "response-too-large" }),
+      );
+    });
   });
 
   describe("fatalResponse", () => {

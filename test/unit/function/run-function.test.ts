@@ -1,7 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 
-import { AdmissionError, admitInput } from "../../../src/admission/index.js";
+import { AdmissionError } from "../../../src/admission/index.js";
 import { EngineError } from "../../../src/engine/index.js";
 import type { Answer } from "../../../src/function/run-function.js";
 import { bytesField } from "../../../src/function/wire.js";
@@ -12,12 +12,14 @@ import {
   concat,
   deepStruct,
   fakeEngine,
+  fakeLoader,
   greeterInput,
   openScope,
   pipelineAround,
   recordingLogger,
   requestBytes,
   responseBytes,
+  testAdmission,
 } from "./fixtures.js";
 
 const okAnswer = responseBytes({ meta: { tag: "own" } });
@@ -53,12 +55,16 @@ describe("function/run-function", () => {
     });
   });
 
-  it("hands admission the Input without what is in its config, and the ceilings", async () => {
+  it("hands admission the Input without what is in its config", async () => {
     const seen: unknown[] = [];
+    const admission = testAdmission();
     const run = pipelineAround(okEngine(), {
-      admit(input, ceilings) {
-        seen.push(JSON.parse(JSON.stringify(input)));
-        return admitInput(input, ceilings);
+      admission: {
+        ...admission,
+        readInput(input) {
+          seen.push(JSON.parse(JSON.stringify(input)));
+          return admission.readInput(input);
+        },
       },
     });
     const input = { ...greeterInput, config: { greeting: "hi" } };
@@ -71,7 +77,7 @@ describe("function/run-function", () => {
 
   it("refuses a config that is no object", async () => {
     const input = { ...greeterInput, config: "hi" };
-    const run = pipelineAround(okEngine(), { admit: admitInput });
+    const run = pipelineAround(okEngine());
 
     const answer = decode(await run(requestBytes({ input }), openScope()));
 
@@ -95,7 +101,7 @@ describe("function/run-function", () => {
       new Uint8Array(10_500).fill(0x0b),
       new Uint8Array(10_500).fill(0x0c),
     );
-    const run = pipelineAround(engine, { admit: admitInput });
+    const run = pipelineAround(engine);
 
     const answer = await run(bytes, openScope());
 
@@ -121,7 +127,7 @@ describe("function/run-function", () => {
       ...greeterInput,
       limits: { concurrency },
     });
-    const run = pipelineAround(engine, { admit: admitInput });
+    const run = pipelineAround(engine);
 
     for (const input of [greeterInput, limits(1), limits(1), limits(2)]) {
       await run(requestBytes({ input }), openScope());
@@ -139,7 +145,7 @@ describe("function/run-function", () => {
       ...greeterInput,
       apiVersion: "wasm.fn.crossplane.io/v1beta1",
     };
-    const run = pipelineAround(okEngine(), { admit: admitInput, logger });
+    const run = pipelineAround(okEngine(), { logger });
 
     await run(requestBytes({ meta: { tag: "t" }, input }), openScope());
     await run(requestBytes({ meta: { tag: "u" }, input }), openScope());
@@ -166,8 +172,11 @@ describe("function/run-function", () => {
     {
       name: "an Input that is refused",
       overrides: {
-        admit: () => {
-          throw new AdmissionError("field-unknown", "unknown field modul");
+        admission: {
+          ...testAdmission(),
+          readInput: () => {
+            throw new AdmissionError("field-unknown", "unknown field modul");
+          },
         },
       },
       message: "unknown field modul",
@@ -177,6 +186,7 @@ describe("function/run-function", () => {
       name: "a module that is not there",
       overrides: {
         loader: {
+          ...fakeLoader(),
           resolve: () =>
             Promise.reject(new LoaderError("module-not-found", "no such file")),
         },
@@ -188,6 +198,7 @@ describe("function/run-function", () => {
       name: "a fault of ours",
       overrides: {
         loader: {
+          ...fakeLoader(),
           resolve: () => Promise.reject(new TypeError("secret is undefined")),
         },
       },

@@ -4,7 +4,11 @@ import { StructSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { decodeStruct, maxStructDepth } from "../../../src/function/struct.js";
+import {
+  decodeStruct,
+  decodeValue,
+  maxStructValues,
+} from "../../../src/function/struct.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { RunFunctionRequestSchema } from "../../../src/gen/run_function_pb.js";
 import { concat, deepStruct } from "./fixtures.js";
@@ -16,8 +20,10 @@ function decode(...parts: readonly Uint8Array[]): JsonObject {
     start += part.length;
     return { start: start - part.length, end: start };
   });
-  return decodeStruct(bytes, ranges, "config");
+  return decodeStruct(bytes, ranges, rules);
 }
+
+const rules = { subject: "the Input", maxDepth: 32, opaqueKey: "config" };
 
 /** What the generated encoder writes for a Struct. */
 function encode(json: JsonObject): Uint8Array {
@@ -219,16 +225,17 @@ describe("function/struct", () => {
   });
 
   it("looks inside an object that is called config further down", () => {
-    const inner = entry(key("config"), value(num(1)));
+    const object = struct(entry(key("x"), value(num(1))));
+    const inner = entry(key("config"), value(object));
 
     const got = decode(entry(key("a"), value(struct(inner))));
 
-    expect(JSON.stringify(got)).toBe('{"a":{"config":1}}');
+    expect(JSON.stringify(got)).toBe('{"a":{"config":{"x":1}}}');
   });
 
-  it("follows as many levels as it says", () => {
-    expect(() => decode(deepStruct(maxStructDepth))).not.toThrow();
-    for (const levels of [maxStructDepth + 1, 100_000]) {
+  it("follows as many levels as it is told", () => {
+    expect(() => decode(deepStruct(32))).not.toThrow();
+    for (const levels of [33, 100_000]) {
       expect(() => decode(deepStruct(levels))).toThrow(
         "cannot read the Input: it nests deeper than 32 levels outside config",
       );
@@ -263,6 +270,69 @@ describe("function/struct", () => {
     },
   ])("refuses $name", ({ bytes, want }) => {
     expect(() => decode(entry(key("a"), value(bytes)))).toThrow(want);
+  });
+
+  it("decodes as many values as it says, replaced ones included", () => {
+    const item = bytesField(1, num(1));
+    // The list itself is one, and so is a value that another one of the same key replaces.
+    const listOf = (count: number) =>
+      value(bytesField(6, Buffer.alloc(item.length * count, item)));
+    const replaced = entry(key("a"), value(num(1)));
+
+    const most = entry(key("a"), listOf(maxStructValues - 2));
+
+    expect(decode(concat(replaced, most))["a"]).toHaveLength(99_998);
+    expect(() => decode(concat(replaced, replaced, most))).toThrow(
+      "cannot read the Input: it has more than 100000 values",
+    );
+  });
+
+  describe("decodeValue", () => {
+    const whole = (bytes: Uint8Array) =>
+      decodeValue(bytes, [{ start: 0, end: bytes.length }], {
+        subject: "config",
+        maxDepth: 3,
+      });
+
+    it.each([
+      { name: "nothing", bytes: [], want: "null" },
+      { name: "a null", bytes: [varint(1, 0)], want: "null" },
+      { name: "a text", bytes: [str("v")], want: '"v"' },
+      {
+        name: "the parts of an object together",
+        bytes: [
+          struct(entry(key("config"), value(struct(entry(key("a")))))),
+          struct(entry(key("b"), value(varint(4, 1)))),
+        ],
+        want: '{"config":{"a":null},"b":true}',
+      },
+    ])("decodes $name", ({ bytes, want }) => {
+      expect(JSON.stringify(whole(concat(...bytes)))).toBe(want);
+    });
+
+    it("merges its pieces", () => {
+      const bytes = concat(list(num(1)), list(num(2)));
+      const pieces = [
+        { start: 0, end: bytes.length / 2 },
+        { start: bytes.length / 2, end: bytes.length },
+      ];
+
+      expect(decodeValue(bytes, pieces, { subject: "x", maxDepth: 1 })).toEqual(
+        [1, 2],
+      );
+    });
+
+    it("follows as many levels as it is told, itself not counted", () => {
+      expect(whole(bytesField(5, deepStruct(3)))).toEqual({
+        a: { a: { a: {} } },
+      });
+      expect(() => whole(bytesField(5, deepStruct(4)))).toThrow(
+        "cannot read config: it nests deeper than 3 levels",
+      );
+      expect(() => whole(list(list(list(list(num(1))))))).toThrow(
+        "cannot read config: it nests deeper than 3 levels",
+      );
+    });
   });
 
   it("agrees with the generated decoder about an empty Struct", () => {

@@ -5,6 +5,8 @@ import { describe, expect, it } from "vitest";
 import { FunctionError } from "../../../src/function/error.js";
 import {
   bytesField,
+  bytesValues,
+  decodeText,
   varintField,
   WireReader,
   type WireRange,
@@ -262,6 +264,44 @@ describe("function/wire", () => {
 
     expect(readAll(bytes)).toHaveLength(1);
     expect(() => readAll(bytes.subarray(0, -1))).toThrow("is cut off");
+  });
+
+  it("lists the values of one field", () => {
+    fc.assert(
+      fc.property(message, fc.integer({ min: 1, max: 5 }), (fields, number) => {
+        const bytes = write(fields).finish();
+        const whole = { start: 0, end: bytes.length };
+
+        const got = [...bytesValues(bytes, whole, number)];
+
+        const wanted = fields.filter(
+          (each) =>
+            each.number === number && each.type === WireType.LengthDelimited,
+        );
+        expect(got.map(({ start, end }) => bytes.slice(start, end))).toEqual(
+          wanted.map(({ value }) => value),
+        );
+      }),
+    );
+  });
+
+  it("lists the values of a part of the bytes, and refuses what is broken in it", () => {
+    const bytes = Uint8Array.of(0xff, 10, 1, 7, 10, 9);
+
+    const list = (end: number) => [...bytesValues(bytes, { start: 1, end }, 1)];
+
+    expect(list(4)).toEqual([{ start: 3, end: 4 }]);
+    expect(() => list(6)).toThrow("a field is cut off");
+  });
+
+  it("decodes text, of which it drops nothing", () => {
+    const text = "\ufeffä€\0\u{1f600}";
+    const bytes = concat(Uint8Array.of(0xff), Buffer.from(text));
+
+    expect(decodeText(bytes, { start: 1, end: bytes.length })).toBe(text);
+    expect(() => decodeText(bytes, { start: 0, end: 1 })).toThrow(
+      "not a protobuf message: a string is not UTF-8",
+    );
   });
 
   it("writes fields an encoder would write", () => {
