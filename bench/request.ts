@@ -14,7 +14,12 @@ export interface RequestParts {
   readonly modulePath: string;
   /** Go duration, as the Input's `limits.timeout`. */
   readonly timeout: string;
+  /** More fields of the Input's `module`; they go before `modulePath`. */
+  readonly module?: Readonly<Record<string, Json>>;
+  readonly compositionPolicy?: string;
   readonly config?: Json;
+  /** Step credentials: the texts of each by their keys. */
+  readonly credentials?: Readonly<Record<string, Record<string, string>>>;
   readonly observed?: Uint8Array;
   readonly desired?: Uint8Array;
 }
@@ -27,8 +32,14 @@ export function runFunctionRequest(parts: RequestParts): Uint8Array {
   const input: Json = {
     apiVersion: "wasm.fn.crossplane.io/v1",
     kind: "Input",
-    module: { type: "Path", path: parts.modulePath },
+    module: {
+      type: "Path",
+      ...(parts.module ?? { path: parts.modulePath }),
+    },
     limits: { timeout: parts.timeout },
+    ...(parts.compositionPolicy === undefined
+      ? {}
+      : { compositionPolicy: parts.compositionPolicy }),
     ...(parts.config === undefined ? {} : { config: parts.config }),
   };
   return concat([
@@ -36,12 +47,16 @@ export function runFunctionRequest(parts: RequestParts): Uint8Array {
     delimited(2, parts.observed ?? smallState()),
     delimited(3, parts.desired ?? smallState()),
     delimited(4, struct(input)),
+    ...Object.entries(parts.credentials ?? {}).map(credential),
   ]);
 }
 
 /** A State that holds nothing but a small composite resource. */
-export function smallState(): Uint8Array {
-  return delimited(1, resource(composite));
+export function smallState(
+  spec: Readonly<Record<string, Json>> = {},
+): Uint8Array {
+  const { spec: own, ...rest } = composite;
+  return delimited(1, resource({ ...rest, spec: { ...own, ...spec } }));
 }
 
 /**
@@ -66,12 +81,29 @@ export function treeState(minBytes: number): Uint8Array {
   return concat(parts);
 }
 
-const composite: Json = {
+const composite = {
   apiVersion: "example.org/v1",
   kind: "XGreeting",
-  metadata: { name: "greeting" },
+  metadata: { name: "greeting", namespace: "team-a" },
   spec: { region: "eu-central-1" },
 };
+
+function credential([name, data]: [
+  string,
+  Readonly<Record<string, string>>,
+]): Uint8Array {
+  const entries = Object.entries(data).map(([key, content]) =>
+    delimited(
+      1,
+      concat([delimited(1, text(key)), delimited(2, text(content))]),
+    ),
+  );
+  const credentials = delimited(1, concat(entries));
+  return delimited(
+    7,
+    concat([delimited(1, text(name)), delimited(2, credentials)]),
+  );
+}
 
 function composed(name: string): Json {
   return {

@@ -6,6 +6,7 @@
  */
 import type { Case } from "../bench.js";
 import type { Guests } from "../guests.js";
+import { admission } from "./admission.js";
 import { besideSpinners } from "./beside-spinners.js";
 import { deadline } from "./deadline.js";
 import { load } from "./load.js";
@@ -22,6 +23,7 @@ export function casesFor(guests: Guests): readonly Case[] {
     warm,
     throughput,
     perMegabyte,
+    admission,
     ...built.map(realGuest),
     ...[echo, echoComponent, ...built].map(load),
     deadline,

@@ -5,79 +5,100 @@ import {
   type InputCeilings,
   type JsonObject,
 } from "../../src/admission/index.js";
+import { sourceParsers } from "../../src/loader/index.js";
 import { textOf } from "./committed-files.js";
 
 const DOC = textOf("docs/input.md");
-const EXAMPLE = /```yaml\n(?<yaml>.*?)```/s.exec(DOC)?.groups?.["yaml"] ?? "";
+const [EXAMPLE = "", FROM_EXAMPLE = ""] = Array.from(
+  DOC.matchAll(/```yaml\n(.*?)```/gs),
+  (match) => match[1] ?? "",
+);
 const CEILINGS: InputCeilings = {
   timeoutMs: 30_000,
   timeoutText: "30s",
   memoryBytes: 512 * 1024 * 1024,
   memoryText: "512Mi",
   moduleDirSet: true,
+  allowUnpinnedTags: false,
 };
+const FIELDS = Array.from(
+  DOC.matchAll(/^\| `(?<field>[\w.]+)`/gm),
+  (match) => match[1] ?? "",
+);
 
 describe("docs/input.md", () => {
   it("has an example that is admitted", () => {
-    expect(admitInput(example(), CEILINGS)).toMatchObject({
-      source: { type: "Path", path: "greeter.wasm" },
+    expect(admit(parse(EXAMPLE) as JsonObject)).toMatchObject({
+      module: {
+        kind: "static",
+        source: {
+          type: "Path",
+          path: "greeter.wasm",
+          manifestPath: "greeter.wasmfn.yaml",
+        },
+      },
       limits: { timeoutMs: 5000, memoryBytes: 134217728 },
     });
   });
 
-  it.each(
-    Array.from(
-      DOC.matchAll(/^\| `(?<field>[\w.]+)`/gm),
-      (match) => match[1] ?? "",
-    ),
-  )("lists %s, which exists", (field) => {
-    expect(refusalOf(field)).not.toMatch(
-      /^unknown field|not supported yet|was removed/,
-    );
+  it("has an example of module.from that is admitted", () => {
+    const { apiVersion, kind } = parse(EXAMPLE) as Record<string, string>;
+    const rest = parse(FROM_EXAMPLE) as JsonObject;
+
+    expect(
+      admit({ apiVersion, kind, ...rest } as JsonObject).module,
+    ).toMatchObject({ kind: "from", type: "OCI", pathText: "spec.module" });
   });
 
-  it("lists as not supported what is refused as such", () => {
-    const line = /^- (?<fields>`compositionPolicy`.*) are refused until/m.exec(
-      DOC,
-    );
-    const fields = Array.from(
-      line?.[0].matchAll(/`([\w.]+)`/g) ?? [],
-      (match) => match[1] ?? "",
-    );
-
-    const refusals = fields.map((field) => refusalOf(field));
-
-    expect(refusals).toEqual(
-      fields.map((field) =>
-        field === "module.allowEmpty"
-          ? "module.allowEmpty is set but module.from is not"
-          : `${field} is not supported yet by this runtime`,
-      ),
-    );
-    expect(fields.length).toBe(8);
+  it("lists every field there is", () => {
+    for (const object of [
+      "",
+      "module.",
+      "module.oci.",
+      "module.http.",
+      "limits.",
+    ])
+      expect([object, knownFields(object)]).toEqual([
+        object,
+        FIELDS.filter((field) => isDirectlyIn(field, object)).sort(),
+      ]);
   });
 });
 
-function example(): JsonObject {
-  return parse(EXAMPLE) as JsonObject;
+function admit(input: JsonObject) {
+  return admitInput(input, CEILINGS, sourceParsers);
 }
 
-/** What admission says to the example with the field at this dotted path set to a text. */
-function refusalOf(field: string): string {
-  const object: Record<string, unknown> = { ...example() };
-  const [, type] = /^module\.(oci|http)\./.exec(field) ?? [];
-  if (type !== undefined)
-    object["module"] = { type: type.toUpperCase(), [type]: {} };
-  const parents = field.split(".");
-  const name = parents.pop() ?? "";
-  let at = object;
-  for (const parent of parents)
-    at = (at[parent] ??= {}) as Record<string, unknown>;
-  at[name] = "text";
+/** The limits are listed, the object they are in is not. */
+function isDirectlyIn(field: string, object: string): boolean {
+  return field.startsWith(object) && !field.slice(object.length).includes(".");
+}
+
+/** What admission says it expected when it finds a field with a name like no other. */
+function knownFields(object: string): string[] {
+  const unknown = { qqqqqqqqqqqq: 1 };
+  const base = { apiVersion: "wasm.fn.crossplane.io/v1", kind: "Input" };
+  const inputs: Record<string, object> = {
+    "": { ...base, ...unknown },
+    "module.": { ...base, module: { type: "Path", ...unknown } },
+    "module.oci.": { ...base, module: { type: "OCI", oci: unknown } },
+    "module.http.": { ...base, module: { type: "HTTP", http: unknown } },
+    "limits.": {
+      ...base,
+      module: { type: "Path", path: "a" },
+      limits: unknown,
+    },
+  };
   try {
-    admitInput(object as JsonObject, CEILINGS);
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    admit(inputs[object] as JsonObject);
+  } catch (thrown) {
+    const message = thrown instanceof Error ? thrown.message : "";
+    const list = /expected one of (?<list>.*)$/.exec(message)?.groups?.["list"];
+    return (list ?? message)
+      .split(", ")
+      .filter((name) => name !== "limits")
+      .map((name) => object + name)
+      .sort();
   }
-  return "admitted";
+  return [];
 }

@@ -45,6 +45,33 @@ describe("bench/request", () => {
     });
   });
 
+  it("encodes another module, a policy and credentials", () => {
+    const bytes = runFunctionRequest({
+      modulePath: "echo.wasm",
+      timeout: "1s",
+      module: { from: "spec.module" },
+      compositionPolicy: "permit …",
+      observed: smallState({ module: "echo.wasm" }),
+      credentials: { db: { token: "t", url: "u" }, other: {} },
+    });
+
+    const request = fromBinary(RunFunctionRequestSchema, bytes);
+
+    expect(request.input).toMatchObject({
+      module: { type: "Path", from: "spec.module" },
+      compositionPolicy: "permit …",
+    });
+    expect(request.observed?.composite?.resource).toMatchObject({
+      spec: { region: "eu-central-1", module: "echo.wasm" },
+    });
+    expect(toJson(RunFunctionRequestSchema, request)).toMatchObject({
+      credentials: {
+        db: { credentialData: { data: { token: "dA==", url: "dQ==" } } },
+        other: {},
+      },
+    });
+  });
+
   it("leaves config out when there is none", () => {
     const bytes = runFunctionRequest({
       modulePath: "echo.wasm",
