@@ -15,10 +15,12 @@ import { admitInput, type AdmittedInput, type InputCeilings } from "./input.js";
 import type { JsonObject } from "./json.js";
 import { createManifestCache } from "./manifest/manifest-cache.js";
 import type { ModuleManifest } from "./manifest/manifest.js";
+import type { FromChoice } from "./module-choice.js";
 import { readModuleFrom } from "./module-from.js";
 import { fenceChosenSource } from "./policy/fence.js";
 import { grantRequirements, type Grants } from "./policy/grant.js";
 import { createLayer, type Layer } from "./policy/layer.js";
+import { refuseUnverifiable } from "./policy/signature.js";
 
 /** What admission works with. */
 export interface AdmissionOptions {
@@ -56,9 +58,9 @@ export interface Admission {
   readInput(input: JsonObject): AdmittedInput;
   /**
    * Compiles the compositionPolicy, reads the source that the Input or the XR names, and holds an
-   * XR-chosen one to the policy.
-   * @throws AdmissionError policy-invalid, from-unset, from-invalid, pull-refused, spend-refused,
-   *   what a static source is refused with
+   * XR-chosen one to the policy. What the operator policy wants signed is refused.
+   * @throws AdmissionError policy-invalid, from-unset, from-invalid, source-refused, pull-refused,
+   *   spend-refused, signature-unverifiable
    */
   chooseSource(
     input: AdmittedInput,
@@ -81,6 +83,22 @@ export interface Admission {
 export function createAdmission(options: AdmissionOptions): Admission {
   const { ceilings, parsers, engine } = options;
   const manifests = createManifestCache();
+
+  async function fence(
+    { pathText }: FromChoice,
+    source: ModuleSource,
+    policy: CompiledPolicy | null,
+    xr: CompositeResource,
+    logger: Logger,
+  ): Promise<void> {
+    if (source.type === "Path") return;
+    // INVARIANT: admitInput refuses an Input that lets the XR choose such a source without one.
+    if (policy === null)
+      throw new AdmissionError("policy-missing", "no compositionPolicy");
+    const layer = layerFor("composition", policy, xr, engine, logger);
+    await fenceChosenSource(source, pathText, layer);
+  }
+
   return {
     readInput: (input) => admitInput(input, ceilings, parsers),
 
@@ -90,18 +108,17 @@ export function createAdmission(options: AdmissionOptions): Admission {
         compositionPolicy === null
           ? null
           : await compileComposition(compositionPolicy, engine);
-      if (module.kind === "static")
-        return { kind: "module", source: module.source, policy };
-      const chosen = readModuleFrom(module, xr, parsers, ceilings);
+      const chosen =
+        module.kind === "static"
+          ? { kind: "source" as const, source: module.source }
+          : readModuleFrom(module, xr, parsers, ceilings);
       if (chosen.kind === "empty") return chosen;
       const { source } = chosen;
-      if (policy !== null) {
-        const layer = layerFor("composition", policy, xr, engine, logger);
-        await fenceChosenSource(source, module.pathText, layer);
-      } else if (source.type !== "Path") {
-        // INVARIANT: admitInput has refused such an Input already.
-        throw new AdmissionError("policy-missing", "no compositionPolicy");
-      }
+      if (module.kind === "from")
+        await fence(module, source, policy, xr, logger);
+      const operatorPolicy = options.operatorPolicy();
+      if (operatorPolicy !== null)
+        await refuseUnverifiable(source, operatorPolicy, engine, logger);
       return { kind: "module", source, policy };
     },
 

@@ -32,6 +32,8 @@ export type AdmissionErrorCode =
   | "pull-refused"
   /** The compositionPolicy does not permit the credential the XR chose to pull with. */
   | "spend-refused"
+  /** The operator policy requires a signature, and this version cannot verify one. */
+  | "signature-unverifiable"
   /** The module's manifest cannot be read. */
   | "manifest-invalid"
   /** The manifest declares another ABI than the module has. */

@@ -23,29 +23,43 @@ export interface LoadedCedar {
 const mebibyte = 1024 * 1024;
 const pageBytes = 64 * 1024;
 
-/**
- * Cedar's memory at most, and every answer at most, in which it quotes the policy. Without them a
- * policy of a megabyte can take more than two gigabytes: one that is nothing but `;` has a million
- * errors. An answer beyond the heap limit of a worker would end the whole process.
- */
-const maxMemoryBytes = 384 * mebibyte;
-const maxAnswerBytes = 16 * mebibyte;
+/** How much Cedar may take. */
+export interface CedarLimits {
+  readonly memoryBytes: number;
+  /** One answer, which may quote the policy and have an error for every character of it. */
+  readonly answerBytes: number;
+}
 
 /**
- * Makes the instance of Cedar that this thread has.
+ * Without these, a megabyte of nothing but `;` takes more than two gigabytes, and an answer too long
+ * for the heap of its thread ends the whole process.
+ */
+const defaultLimits: CedarLimits = {
+  memoryBytes: 384 * mebibyte,
+  answerBytes: 16 * mebibyte,
+};
+
+/**
+ * Makes the instance of Cedar that this thread has; a second one would find the first one's memory in
+ * the glue.
  *
  * Cedar overflows its stack on text that nests deeply, and runs out of memory on some that is long.
  * Both throw out of the middle of it, and an instance that this happened to throws for ever after.
  */
-export async function loadCedar(): Promise<LoadedCedar> {
+export async function loadCedar(limits = defaultLimits): Promise<LoadedCedar> {
   const packageUrl = import.meta.resolve("@cedar-policy/cedar-wasm");
   const glueUrl = new URL("cedar_wasm_bg.js", packageUrl);
   const glue = (await import(glueUrl.href)) as Glue;
   const binary = await readFile(new URL("cedar_wasm_bg.wasm", packageUrl));
   const { Instance, Module } = webAssembly;
   const { exports } = new Instance(
-    new Module(withMemoryMaximum(binary, maxMemoryBytes / pageBytes)),
-    { "./cedar_wasm_bg.js": { ...glue, ...boundedParse(glue) } },
+    new Module(withMemoryMaximum(binary, limits.memoryBytes / pageBytes)),
+    {
+      "./cedar_wasm_bg.js": {
+        ...glue,
+        ...boundedParse(glue, limits.answerBytes),
+      },
+    },
   );
   glue.__wbg_set_wasm(exports);
   exports.__wbindgen_start();
@@ -53,7 +67,10 @@ export async function loadCedar(): Promise<LoadedCedar> {
 }
 
 /** Cedar's answers are JSON, and leave its memory through the glue's one import that parses it. */
-function boundedParse(glue: Glue): Record<string, ParseImport> {
+function boundedParse(
+  glue: Glue,
+  maxBytes: number,
+): Record<string, ParseImport> {
   const imports = Object.entries(glue as unknown as Record<string, unknown>);
   const [name, parse] =
     imports.find(([key]) => key.startsWith("__wbg_parse_")) ?? [];
@@ -61,7 +78,7 @@ function boundedParse(glue: Glue): Record<string, ParseImport> {
     throw new Error("expected cedar-wasm to import JSON.parse");
   return {
     [name](pointer, lengthBytes) {
-      if (lengthBytes > maxAnswerBytes)
+      if (lengthBytes > maxBytes)
         throw new RangeError("Cedar's answer is too long");
       return (parse as ParseImport)(pointer, lengthBytes);
     },

@@ -9,29 +9,40 @@ import type {
 /** A decision names this many rules at most; they are for logs. */
 const maxRulesNamed = 32;
 
-/** What no rule permits. */
-export const denied: Decision = Object.freeze({
-  allowed: false,
-  rules: Object.freeze([]),
-});
+/**
+ * The answer where there is none from Cedar: no, but yes to whether a module must be signed, since
+ * nothing else may be wrong there.
+ */
+export function undecided({ action }: Question): Decision {
+  return Object.freeze({
+    allowed: action === "requireSignature",
+    rules: Object.freeze([]),
+  });
+}
 
 /**
  * What follows from Cedar's answer. Cedar skips a rule that fails to evaluate; here a `forbid` that
- * fails forbids, and so does one that Cedar does not name.
+ * fails forbids, and so does one that Cedar does not name. A signature is required where any rule
+ * fails.
  * @param rules of the policy that was asked, by position
  */
 export function decisionOf(
   { allowed, deciding, failed }: Verdict,
   rules: readonly PolicyRule[],
+  { action }: Question,
 ): Decision {
   const mayBeForbidden = failed.some(
     (position) => rules[position]?.effect !== "permit",
   );
+  const isAllowed =
+    action === "requireSignature"
+      ? allowed || failed.length > 0
+      : allowed && !mayBeForbidden;
   const named = [...deciding, ...failed]
     .slice(0, maxRulesNamed)
     .flatMap((position) => rules[position]?.id ?? []);
   return Object.freeze({
-    allowed: allowed && !mayBeForbidden,
+    allowed: isAllowed,
     rules: Object.freeze(named),
   });
 }
@@ -49,6 +60,7 @@ function partsOf(question: Question): readonly unknown[] {
   const { action } = question;
   switch (action) {
     case "pullModule":
+    case "requireSignature":
       return [action, question.location];
     case "spendCredential":
       return [action, question.credential, question.repository];

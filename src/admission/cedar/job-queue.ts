@@ -59,8 +59,9 @@ export function createJobQueue(
   function advance(): void {
     current ??= waiting.shift();
     if (current === undefined) return;
+    // A worker without a job is ready.
     if (worker === undefined) start();
-    else if (isReady) give(worker, current.job);
+    else give(worker, current.job);
   }
 
   function start(): void {
@@ -100,7 +101,11 @@ export function createJobQueue(
 
   function give(to: PolicyWorker, job: PolicyJob): void {
     limitTime(job.kind === "compile" ? limits.compileMs : limits.decideMs);
-    to.postMessage(job);
+    try {
+      to.postMessage(job);
+    } catch (thrown) {
+      giveUp(errorText(thrown));
+    }
   }
 
   function hear(message: WorkerMessage): void {
@@ -126,7 +131,7 @@ export function createJobQueue(
     }, limitMs);
   }
 
-  /** The worker is lost, and with it the job it does; one that was not ready has none yet. */
+  /** Parts with the worker, and with the job it has; one that is not ready has none yet. */
   function giveUp(reason: string, timedOut = false): void {
     const wasReady = isReady;
     void discard();
@@ -165,7 +170,6 @@ export function createJobQueue(
         return Promise.reject(unavailable("too much waits for it"));
       return new Promise((resolve, reject) => {
         waiting.push({ job, resolve, reject });
-        // One that is being done goes on.
         if (current === undefined) advance();
       });
     },

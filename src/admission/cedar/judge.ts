@@ -37,8 +37,7 @@ export function createJudge(cedar: Cedar): Judge {
     if (known === undefined && text === null) return { kind: "unknown" };
     const id = known ?? preparsed.keep(hash, text ?? "");
     const request = cedarRequest(job.principal, job.question);
-    const verdict =
-      request === null ? notPermitted : evaluate(cedar, id, request);
+    const verdict = request === null ? unjudged : evaluate(cedar, id, request);
     return { kind: "decided", verdict };
   }
 
@@ -53,13 +52,15 @@ export function createJudge(cedar: Cedar): Judge {
 
 type JobOf<K extends PolicyJob["kind"]> = Extract<PolicyJob, { kind: K }>;
 
-const notPermitted: Verdict = { allowed: false, deciding: [], failed: [] };
+/** As if a rule had failed that Cedar did not name. */
+const unjudged: Verdict = { allowed: false, deciding: [], failed: [NaN] };
 
 const repository = "registry.example.com/team/module";
 
 /** One for each action that is asked. */
 const trialQuestions: readonly Question[] = [
   { action: "pullModule", location: repository },
+  { action: "requireSignature", location: repository },
   { action: "spendCredential", credential: "name", repository },
   { action: "usePrivateTmp" },
   { action: "setEnv", keys: ["NAME"] },

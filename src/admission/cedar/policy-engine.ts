@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { escaped } from "../../errors.js";
 import { AdmissionError } from "../error.js";
-import { decisionKey, decisionOf, denied } from "./decision.js";
+import { decisionKey, decisionOf, undecided } from "./decision.js";
 import {
   createJobQueue,
   type JobLimits,
@@ -88,8 +88,9 @@ export function createPolicyEngine(
     const job = { kind: "decide", hash, principal, question } as const;
     let outcome = await queue.run({ ...job, text: null });
     if (outcome.kind === "unknown") outcome = await queue.run({ ...job, text });
-    if (outcome.kind !== "decided") return remembered(denied, outcome);
-    return remembered(decisionOf(outcome.verdict, rules));
+    if (outcome.kind !== "decided")
+      return remembered(undecided(question), outcome);
+    return remembered(decisionOf(outcome.verdict, rules, question));
   }
 
   return {

@@ -28,6 +28,8 @@ export type Question =
     }
   | { readonly action: "usePrivateTmp" }
   | { readonly action: "setEnv"; readonly keys: readonly string[] }
+  /** Whether a module at that location must be signed; nobody in particular asks. */
+  | { readonly action: "requireSignature"; readonly location: string }
   | {
       readonly action: "grantEgress";
       /** A host, or `*.domain`. */
@@ -71,7 +73,10 @@ export type CompileResult =
 /** A layer's answer. */
 export interface Decision {
   readonly allowed: boolean;
-  /** Ids of the rules that decided: `@id("…")`, or `policy<n>` by position. */
+  /**
+   * Ids of the rules that decided, then of those that failed to evaluate, 32 at most: `@id("…")`,
+   * escaped and cut to 120 characters, or `policy<n>` by position.
+   */
   readonly rules: readonly string[];
 }
 
@@ -84,7 +89,7 @@ export interface PolicyEngine {
   compile(text: string): Promise<CompileResult>;
   /**
    * Whether a policy permits something: some `permit` matches, no `forbid` does, and no `forbid`
-   * fails to evaluate.
+   * fails to evaluate. What cannot be judged is not permitted; a signature is then required.
    * @throws AdmissionError policy-unavailable
    */
   decide(

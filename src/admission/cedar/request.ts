@@ -16,7 +16,7 @@ export type CedarRequest = Omit<
 
 /**
  * Puts a question in Cedar's terms.
- * @returns null when a location or host has too many levels, which no policy permits
+ * @returns null when a location or host has too many levels, which nobody can judge
  */
 export function cedarRequest(
   principal: Principal,
@@ -24,8 +24,8 @@ export function cedarRequest(
 ): CedarRequest | null {
   const asked = resourceOf(question);
   if (asked === null) return null;
-  const self = { type: "Request", id: "self" };
-  const attrs = { ...attributesOf(principal), composition: "" };
+  const { self, attrs } =
+    question.action === "requireSignature" ? nobody : requestOf(principal);
   return {
     principal: self,
     action: { type: "Action", id: question.action },
@@ -35,10 +35,19 @@ export function cedarRequest(
   };
 }
 
-/** Only these two: whatever else the caller's object has is no attribute. */
-function attributesOf({ namespace, xrKind }: Principal) {
-  return { namespace, xrKind };
+/** Only these attributes: whatever else the caller's object has is none. */
+function requestOf({ namespace, xrKind }: Principal) {
+  return {
+    self: { type: "Request", id: "self" },
+    attrs: { namespace, xrKind, composition: "" },
+  };
 }
+
+/** Whether a module must be signed does not depend on who asks for it. */
+const nobody = {
+  self: { type: "Module", id: "module" },
+  attrs: { namespace: "", xrKind: "", composition: "" },
+};
 
 interface Asked {
   readonly resource: EntityUidJson;
@@ -48,7 +57,8 @@ interface Asked {
 
 function resourceOf(question: Question): Asked | null {
   switch (question.action) {
-    case "pullModule": {
+    case "pullModule":
+    case "requireSignature": {
       const repository = repositoryEntity(question.location);
       return repository && { ...repository, context: {} };
     }

@@ -5,6 +5,9 @@
  * would otherwise refuse every rule that reads it without asking `context has repository` first. So
  * questions are put to Cedar without checking them against this schema; a rule that reads what is
  * not there fails, and what then follows is decided in `policy-engine.ts`.
+ *
+ * `Module` stands in where an action has no principal or resource. It has a request's attributes,
+ * all of them empty, so that a rule for every action may look at them.
  */
 export const policySchema = `
 entity Request { namespace: String, xrKind: String, composition: String };
@@ -12,7 +15,7 @@ entity Repository in [Repository];
 entity HostPattern in [HostPattern] { host: String };
 entity Capability enum ["privateTmp", "env"];
 entity Credential;
-entity Module enum ["module"];
+entity Module { namespace: String, xrKind: String, composition: String };
 
 action pullModule appliesTo {
   principal: Request, resource: Repository

@@ -30,7 +30,6 @@ export function readStructure(
 
 /** The actions of `action == …` or `action in …` in a rule's head; a condition names none. */
 export function actionsNamedBy({ action }: PolicyJson): string[] {
-  if (action.op === "All") return [];
   if ("entities" in action) return action.entities.map(entityId);
   return "entity" in action ? [entityId(action.entity)] : [];
 }

@@ -8,13 +8,13 @@ const MAX_SHOWN_CHARS = 4096;
 
 /**
  * Holds a source that the composite resource chose to the compositionPolicy: where it comes from,
- * and what it is pulled with. A Path source is held by --module-dir alone.
+ * and what it is pulled with.
  * @param field as `module.from` names it, for example `status.module`
  * @param layer the compositionPolicy's; default deny
  * @throws AdmissionError pull-refused, spend-refused
  */
 export async function fenceChosenSource(
-  source: ModuleSource,
+  source: Exclude<ModuleSource, { type: "Path" }>,
   field: string,
   layer: Layer,
 ): Promise<void> {
@@ -27,8 +27,6 @@ export async function fenceChosenSource(
     );
   };
   switch (source.type) {
-    case "Path":
-      return;
     case "HTTP":
       await mustBePermitted("url", source.url.location);
       if (source.manifest !== null)

@@ -1,4 +1,3 @@
-import { escaped } from "../../errors.js";
 import type { Logger } from "../../ports.js";
 import type {
   ActionName,
@@ -36,7 +35,7 @@ export function createLayer(
           layer: name,
           question,
           allowed,
-          rules: rules.map((id) => escaped(id)),
+          rules,
         },
         "policy decision",
       );

@@ -62,11 +62,7 @@ export async function openOperatorPolicy(
   return { current: () => policy, reload, close: stopWatching };
 }
 
-/**
- * Reads and compiles an operator policy once.
- * @throws AdmissionError operator-policy-invalid, policy-unavailable
- */
-export async function compileFile(
+async function compileFile(
   file: string,
   engine: PolicyEngine,
 ): Promise<CompiledPolicy> {

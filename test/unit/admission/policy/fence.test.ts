@@ -6,9 +6,11 @@ import { fenceChosenSource } from "../../../../src/admission/policy/fence.js";
 import type { ModuleSource } from "../../../../src/ports.js";
 import { fakeLayer } from "./fixtures.js";
 
+type Fenced = Exclude<ModuleSource, { type: "Path" }>;
+
 const digest = `sha256:${"a".repeat(64)}` as const;
 
-const oci = (credentials: string | null = null): ModuleSource => ({
+const oci = (credentials: string | null = null): Fenced => ({
   type: "OCI",
   ref: {
     registry: "index.docker.io",
@@ -27,7 +29,7 @@ const url = (path: string) => ({
   location: `https://files.example.com${path}`,
 });
 
-const http = (manifest: boolean): ModuleSource => ({
+const http = (manifest: boolean): Fenced => ({
   type: "HTTP",
   url: url("/fn.wasm"),
   digest,
@@ -35,7 +37,7 @@ const http = (manifest: boolean): ModuleSource => ({
 });
 
 async function fence(
-  source: ModuleSource,
+  source: Fenced,
   permits: (question: Question) => boolean,
 ): Promise<{ asked: Question[]; error: AdmissionError | undefined }> {
   const layer = fakeLayer(permits);
@@ -62,11 +64,6 @@ const sentence =
 
 describe("admission/policy/fence", () => {
   it.each([
-    {
-      name: "a Path source",
-      source: { type: "Path", path: "m.wasm", manifestPath: null },
-      asked: [],
-    },
     { name: "an OCI source", source: oci(), asked: [pull(repository)] },
     {
       name: "an OCI source with a credential",
@@ -86,7 +83,7 @@ describe("admission/policy/fence", () => {
         pull("https://files.example.com/wasmfn.yaml"),
       ],
     },
-  ] satisfies { name: string; source: ModuleSource; asked: Question[] }[])(
+  ] satisfies { name: string; source: Fenced; asked: Question[] }[])(
     "asks all that matters of $name, by canonical location",
     async ({ source, asked }) => {
       const result = await fence(source, () => true);

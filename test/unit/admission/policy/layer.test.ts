@@ -19,7 +19,7 @@ describe("admission/policy/layer", () => {
       asked.push(args);
       return Promise.resolve({
         allowed: asked.length === 1,
-        rules: ["no-env\nforged line"],
+        rules: ["no-env"],
       });
     });
     const { logger, lines } = recordingLogger();
@@ -42,7 +42,7 @@ describe("admission/policy/layer", () => {
           layer: "operator",
           question,
           allowed,
-          rules: ["no-env\\u000aforged line"],
+          rules: ["no-env"],
         },
       ]),
     );
