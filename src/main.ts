@@ -6,6 +6,7 @@ import { destination } from "pino";
 
 import { addRenderCommand } from "./cli/render.js";
 import { addServeCommand, type ServeHost } from "./cli/serve.js";
+import { addValidateCommand } from "./cli/validate.js";
 import { createPolicyEngine } from "./admission/index.js";
 import { ConfigError } from "./config.js";
 import { createEngine } from "./engine/index.js";
@@ -46,7 +47,18 @@ const program = new Command("function-wasm")
   .exitOverride();
 const serveCommand = addServeCommand(program, host);
 addRenderCommand(program, clock);
+addValidateCommand(program, { ...host, stdin: () => process.stdin });
 program.addHelpText("after", () => `\n${serveCommand.helpInformation()}`);
+
+// Output that nobody gets must not pass for success; a reader may have seen enough, as `head` has.
+let isOutputLost = false;
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (isOutputLost) return;
+  isOutputLost = true;
+  if (error.code !== "EPIPE")
+    process.stderr.write(`function-wasm: ${errorText(error)}\n`);
+  process.on("exit", () => (process.exitCode = 2));
+});
 
 try {
   await program.parseAsync();

@@ -133,8 +133,6 @@ async function render(
 const EXIT = {
   "answer-invalid": 2,
   "desired-invalid": 1,
-  "file-invalid": 2,
-  "file-unreadable": 2,
   "function-failed": 2,
   "pipeline-fatal": 1,
   "pipeline-unstable": 1,

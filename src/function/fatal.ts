@@ -58,6 +58,7 @@ const permanenceByCode = {
   "policy-unavailable": "transient",
   "pull-refused": "permanent",
   "spend-refused": "permanent",
+  "signature-unverifiable": "permanent",
   "manifest-invalid": "transient",
   "abi-mismatch": "permanent",
   "runtime-too-old": "permanent",

@@ -6,10 +6,19 @@
  * Never: judges an Input (src/admission), finds a module (src/loader) or runs one (src/engine).
  * Who decides instead: those three, in the order of run-function.ts.
  */
+export { materialiseEnv, requireCredentials } from "./env.js";
+export { fatalFrom, type Fatal } from "./fatal.js";
 export type { ListenAddress } from "./listen.js";
 export { createLogger, type LoggerOptions } from "./logger.js";
 export { createMetrics } from "./metrics.js";
 export { startMetricsServer } from "./metrics-server.js";
+export { namingModule } from "./module-error.js";
+export {
+  readConfig,
+  readInput,
+  scanRequest,
+  type ScannedRequest,
+} from "./request.js";
 export { maxResponseBytes } from "./response.js";
 export {
   createRunFunction,

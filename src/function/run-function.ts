@@ -8,7 +8,7 @@ import {
   type Grants,
   type ModuleManifest,
 } from "../admission/index.js";
-import { EngineError, type Engine } from "../engine/index.js";
+import type { Engine } from "../engine/index.js";
 import type { Loader } from "../loader/index.js";
 import { WasmFunctionError } from "../errors.js";
 import type {
@@ -28,6 +28,7 @@ import {
   stepKeyOf,
   type AdmittedStep,
 } from "./input-cache.js";
+import { namingModule } from "./module-error.js";
 import { readConfig, scanRequest, type ScannedRequest } from "./request.js";
 import { fatalResponse, finishResponse, skippedResponse } from "./response.js";
 
@@ -170,7 +171,7 @@ async function runModule(
       lease.release();
     }
   } catch (thrown) {
-    throw named(thrown, description);
+    throw namingModule(thrown, description);
   }
 }
 
@@ -202,18 +203,6 @@ async function grantModule(
   );
   requireCredentials(request, grants.credentials, description);
   return grants;
-}
-
-/** An engine's error whose message says which module it is about. */
-function named(thrown: unknown, moduleDescription: string): unknown {
-  if (!(thrown instanceof EngineError)) return thrown;
-  if (thrown.message.includes(moduleDescription)) return thrown;
-  const { code, detail } = thrown;
-  const message = `module ${moduleDescription}: ${thrown.message}`;
-  return new EngineError(code, message, {
-    cause: thrown,
-    ...(detail === undefined ? {} : { detail }),
-  });
 }
 
 function logFatal(

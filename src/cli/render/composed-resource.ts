@@ -2,9 +2,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 import { quoted } from "../../errors.js";
 import { RenderError } from "./error.js";
-import { isObject, objectOrEmpty } from "./fields.js";
+import { isObject, objectOrEmpty } from "../files/fields.js";
 import { RESOURCE_NAME_ANNOTATION } from "./inputs.js";
-import type { Manifest } from "./manifest.js";
+import type { Manifest } from "../files/manifest.js";
 
 const COMPOSITE_LABEL = "crossplane.io/composite";
 const CLAIM_LABELS = [

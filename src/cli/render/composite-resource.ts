@@ -6,8 +6,8 @@ import {
   type State,
   Status,
 } from "../../gen/run_function_pb.js";
-import { isObject, objectOrEmpty } from "./fields.js";
-import type { Manifest } from "./manifest.js";
+import { isObject, objectOrEmpty } from "../files/fields.js";
+import type { Manifest } from "../files/manifest.js";
 import type { PipelineOutcome } from "./pipeline.js";
 import { compare } from "./requirements.js";
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
 import { quoted } from "../../errors.js";
-import { RenderError } from "./error.js";
+import { FileError } from "../files/error.js";
 import {
   type Field,
   list,
@@ -11,8 +11,8 @@ import {
   path,
   text,
   texts,
-} from "./fields.js";
-import type { Manifest } from "./manifest.js";
+} from "../files/fields.js";
+import type { Manifest } from "../files/manifest.js";
 
 /** One step of a Composition's pipeline. */
 export interface Step {
@@ -46,7 +46,7 @@ export interface Selector {
 
 /**
  * The pipeline of a Composition that fits the composite resource.
- * @throws RenderError file-invalid
+ * @throws FileError file-invalid
  */
 export function readPipeline(composition: Manifest, xr: Manifest): Step[] {
   const { root } = composition;
@@ -152,6 +152,6 @@ function readRequirement(requirement: Field): [string, Selector] {
   return [text(member(requirement, "requirementName")), selector];
 }
 
-function invalid(field: Field, problem: string): RenderError {
-  return new RenderError("file-invalid", `${field.where}: ${problem}`);
+function invalid(field: Field, problem: string): FileError {
+  return new FileError("file-invalid", `${field.where}: ${problem}`);
 }

@@ -2,10 +2,6 @@ import { WasmFunctionError } from "../../errors.js";
 
 /** Why nothing, or not everything, was rendered. */
 export type RenderErrorCode =
-  /** A file or directory that cannot be read. */
-  | "file-unreadable"
-  /** A file that is not what it should be: bad YAML, another kind, a missing field. */
-  | "file-invalid"
   /** A function that cannot be reached, did not answer in time, or answered with a gRPC error. */
   | "function-failed"
   /** A function whose answer is no RunFunctionResponse, or asks for what render cannot give. */

@@ -1,6 +1,6 @@
 import { quoted } from "../../errors.js";
-import { RenderError } from "./error.js";
-import type { Manifest } from "./manifest.js";
+import { FileError } from "../files/error.js";
+import type { Manifest } from "../files/manifest.js";
 
 const RUNTIME = "render.crossplane.io/runtime";
 const TARGET = "render.crossplane.io/runtime-development-target";
@@ -12,7 +12,7 @@ export type FunctionTargets = ReadonlyMap<string, string>;
 /**
  * Finds the functions that a pipeline names among those of the functions file.
  * @param override a `host:port` that stands for every one of them; `null` = what their annotations say
- * @throws RenderError file-invalid
+ * @throws FileError file-invalid
  */
 export function readFunctions(
   manifests: readonly Manifest[],
@@ -24,7 +24,7 @@ export function readFunctions(
       kind === "Function" &&
       /^pkg\.crossplane\.io\/v1(beta1)?$/.test(apiVersion);
     if (isFunction) continue;
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${root.where}: expected a pkg.crossplane.io/v1 Function, got ${apiVersion} ${kind}`,
     );
@@ -34,7 +34,7 @@ export function readFunctions(
       const found = manifests.filter((manifest) => manifest.name === name);
       const [manifest] = found;
       if (manifest === undefined || found.length > 1) {
-        throw new RenderError(
+        throw new FileError(
           "file-invalid",
           `the pipeline names the function ${quoted(name)}, and the functions file holds ${found.length === 0 ? "none" : "more than one"} of that name`,
         );
@@ -60,7 +60,7 @@ export function parseTarget(text: string): string | null {
 function annotatedTarget({ name, annotations, root }: Manifest): string {
   const runtime = annotations.get(RUNTIME) ?? "Docker";
   if (runtime !== "Development") {
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${root.where}: the function ${quoted(name)} has the render runtime ${quoted(runtime)}, but only functions that already run can be rendered with: set the annotation ${RUNTIME} to Development, or use --target`,
     );
@@ -68,7 +68,7 @@ function annotatedTarget({ name, annotations, root }: Manifest): string {
   const text = annotations.get(TARGET) ?? DEFAULT_TARGET;
   const target = parseTarget(text);
   if (target === null) {
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${root.where}: the annotation ${TARGET} of the function ${quoted(name)} is ${quoted(text)}, expected host:port or dns:///host:port`,
     );

@@ -1,17 +1,17 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 import { quoted } from "../../errors.js";
-import { readPipeline, type Step, type StepCredential } from "./composition.js";
-import { RenderError } from "./error.js";
-import { member, optionalText, path, text, texts } from "./fields.js";
-import { type FunctionTargets, readFunctions } from "./functions.js";
+import { FileError } from "../files/error.js";
+import { member, optionalText, path, text, texts } from "../files/fields.js";
 import {
   type Manifest,
-  readFileText,
   readManifest,
   readManifests,
-} from "./manifest.js";
-import { readYaml } from "./yaml.js";
+} from "../files/manifest.js";
+import { readFileText } from "../files/text.js";
+import { readYaml } from "../files/yaml.js";
+import { readPipeline, type Step, type StepCredential } from "./composition.js";
+import { type FunctionTargets, readFunctions } from "./functions.js";
 
 /** Everything that goes into a pipeline, read and checked. */
 export interface RenderInputs {
@@ -51,7 +51,7 @@ export const RESOURCE_NAME_ANNOTATION =
 
 /**
  * Reads the files of a render.
- * @throws RenderError file-unreadable, file-invalid
+ * @throws FileError file-unreadable, file-invalid
  */
 export async function readInputs(
   locations: InputLocations,
@@ -97,7 +97,7 @@ function byResourceName(manifests: readonly Manifest[]): Map<string, Manifest> {
     );
     const name = text(field);
     if (observed.has(name)) {
-      throw new RenderError(
+      throw new FileError(
         "file-invalid",
         `${field.where}: two observed resources are named ${quoted(name)}`,
       );
@@ -121,7 +121,7 @@ async function readContext(locations: InputLocations): Promise<JsonObject> {
 function onlyValue(yaml: string, source: string): JsonValue {
   const documents = readYaml(yaml, source);
   if (documents.length > 1) {
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${source}: expected one value, got ${documents.length} documents`,
     );
@@ -135,7 +135,7 @@ function findCredentials(
 ): Map<StepCredential, SecretData> {
   for (const { root, apiVersion, kind } of secrets) {
     if (apiVersion === "v1" && kind === "Secret") continue;
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${root.where}: expected a v1 Secret, got ${apiVersion} ${kind}`,
     );
@@ -149,7 +149,7 @@ function findCredentials(
           name === secretName && namespace === secretNamespace,
       );
       if (secret === undefined) {
-        throw new RenderError(
+        throw new FileError(
           "file-invalid",
           `the step ${quoted(step.name)} needs the Secret ${quoted(`${secretNamespace}/${secretName}`)}, which is not in the files of --function-credentials`,
         );
@@ -168,7 +168,7 @@ function secretData({ root }: Manifest): SecretData {
     const base64 = optionalText(field).replace(/[\r\n]/g, "");
     const bytes = Buffer.from(base64, "base64");
     if (bytes.toString("base64") !== base64) {
-      throw new RenderError("file-invalid", `${field.where}: expected base64`);
+      throw new FileError("file-invalid", `${field.where}: expected base64`);
     }
     return [key, bytes];
   });

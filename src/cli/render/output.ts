@@ -7,7 +7,7 @@ import { RenderError } from "./error.js";
 import type { RenderInputs } from "./inputs.js";
 import type { PipelineOutcome, StepResult } from "./pipeline.js";
 import { compare } from "./requirements.js";
-import { writeYaml } from "./yaml.js";
+import { writeYaml } from "./write-yaml.js";
 
 /** What to print besides the composite and composed resources. */
 export interface OutputOptions {

@@ -15,7 +15,7 @@ import {
 import { quoted } from "../../errors.js";
 import type { Selector } from "./composition.js";
 import { RenderError } from "./error.js";
-import type { Manifest } from "./manifest.js";
+import type { Manifest } from "../files/manifest.js";
 
 /** Calls a function once. */
 export type Call = (

@@ -115,7 +115,7 @@ export const anyKey = fc.constantFrom(
 );
 
 /** Fields of a map entry: mostly one key and one value, in any order, and anything between. */
-export function entryFields(value: Arbitrary<Part[]>): Arbitrary<Part[]> {
+function entryFields(value: Arbitrary<Part[]>): Arbitrary<Part[]> {
   const key = anyKey.map((name) => text(1, name));
   const piece = value.map((parts) => message(2, parts));
   const stray = fc.oneof(unknownField, mistyped(1), mistyped(2));

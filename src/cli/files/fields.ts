@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
-import { RenderError } from "./error.js";
+import { FileError } from "./error.js";
 
 /** A value of a file, or its absence, with the place that messages name. */
 export interface Field {
@@ -79,8 +79,8 @@ function unexpected(
   want: string,
   got: JsonValue | undefined,
   where: string,
-): RenderError {
-  return new RenderError(
+): FileError {
+  return new FileError(
     "file-invalid",
     `${where}: expected ${want}, got ${kindOf(got)}`,
   );

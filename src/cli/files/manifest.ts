@@ -1,11 +1,10 @@
-import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, extname, join } from "node:path";
+import { basename } from "node:path";
 
 import type { JsonObject } from "@bufbuild/protobuf";
 
-import { errorText, quoted } from "../../errors.js";
-import { RenderError } from "./error.js";
+import { FileError } from "./error.js";
 import { type Field, optionalText, path, text, texts } from "./fields.js";
+import { readFileText, yamlFiles } from "./text.js";
 import { readYaml, type YamlDocument } from "./yaml.js";
 
 /** A Kubernetes object that came from a file. */
@@ -26,7 +25,7 @@ export interface Manifest {
 /**
  * The objects in a YAML file, or in the `.yaml` and `.yml` files of a directory, in order of file
  * name; directories inside it are left out.
- * @throws RenderError file-unreadable, file-invalid
+ * @throws FileError file-unreadable, file-invalid
  */
 export async function readManifests(location: string): Promise<Manifest[]> {
   const files = await yamlFiles(location);
@@ -38,50 +37,18 @@ export async function readManifests(location: string): Promise<Manifest[]> {
 
 /**
  * The only object in a YAML file.
- * @throws RenderError file-unreadable, file-invalid
+ * @throws FileError file-unreadable, file-invalid
  */
 export async function readManifest(location: string): Promise<Manifest> {
   const manifests = await readManifests(location);
   const [only] = manifests;
   if (only === undefined || manifests.length > 1) {
-    throw new RenderError(
+    throw new FileError(
       "file-invalid",
       `${basename(location)}: expected one YAML document, got ${manifests.length}`,
     );
   }
   return only;
-}
-
-/** @throws RenderError file-unreadable */
-export async function readFileText(location: string): Promise<string> {
-  try {
-    const bytes = await readFile(location);
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch (thrown) {
-    throw unreadable(location, thrown);
-  }
-}
-
-async function yamlFiles(location: string): Promise<string[]> {
-  try {
-    if (!(await stat(location)).isDirectory()) return [location];
-    const entries = await readdir(location, { withFileTypes: true });
-    const files = entries
-      .filter(
-        (entry) =>
-          !entry.isDirectory() &&
-          [".yaml", ".yml"].includes(extname(entry.name)),
-      )
-      .map((entry) => join(location, entry.name))
-      .sort();
-    if (files.length > 0) return files;
-  } catch (thrown) {
-    throw unreadable(location, thrown);
-  }
-  throw new RenderError(
-    "file-invalid",
-    `${location}: expected .yaml or .yml files in this directory, got none`,
-  );
 }
 
 function parseManifest({ value, where }: YamlDocument): Manifest {
@@ -96,12 +63,4 @@ function parseManifest({ value, where }: YamlDocument): Manifest {
     annotations: texts(path(metadata, "annotations")),
   };
   return { ...manifest, object: value as JsonObject, root };
-}
-
-function unreadable(location: string, thrown: unknown): RenderError {
-  return new RenderError(
-    "file-unreadable",
-    `cannot read ${quoted(location)}: ${errorText(thrown)}`,
-    { cause: thrown },
-  );
 }
