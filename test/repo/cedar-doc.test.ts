@@ -108,6 +108,8 @@ function readAsked(text: string): [Principal, Question] {
   switch (match["action"]) {
     case "pullModule":
       return [principal, { action: "pullModule", location: first }];
+    case "requireSignature":
+      return [principal, { action: "requireSignature", location: first }];
     case "spendCredential":
       return [
         principal,
@@ -126,6 +128,7 @@ function readAsked(text: string): [Principal, Question] {
       ];
     case "grantEgress":
       return [principal, egress(first, second)];
+    case undefined:
     default:
       throw new Error(`cannot read the row ${text}`);
   }
