@@ -252,6 +252,16 @@ describe("integration/server/admission", () => {
     );
   });
 
+  it("outlives SIGHUP, which asks for the policy to be read again", async () => {
+    const module = { type: "Path", path: "hello.wasm" };
+
+    process.kill(server.pid, "SIGHUP");
+
+    // A signal is handled between two requests.
+    expect(await messageOf({ module })).toBe("hello world");
+    expect(await messageOf({ module })).toBe("hello world");
+  });
+
   it("follows the operator policy's file", async () => {
     const module = {
       type: "Path",
