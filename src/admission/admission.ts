@@ -20,6 +20,7 @@ import { readModuleFrom } from "./module-from.js";
 import { fenceChosenSource } from "./policy/fence.js";
 import { grantRequirements, type Grants } from "./policy/grant.js";
 import { createLayer, type Layer } from "./policy/layer.js";
+import { policyRemarks } from "./policy/remarks.js";
 import { refuseUnverifiable } from "./policy/signature.js";
 
 /** What admission works with. */
@@ -67,6 +68,11 @@ export interface Admission {
     xr: CompositeResource,
     logger: Logger,
   ): Promise<ChosenSource>;
+  /**
+   * What the author of the compositionPolicy may not have meant, a line each.
+   * @throws AdmissionError policy-invalid, policy-unavailable
+   */
+  remarks(input: AdmittedInput): Promise<readonly string[]>;
   /**
    * Reads a module's manifest, once for each digest.
    * @throws AdmissionError manifest-invalid
@@ -120,6 +126,14 @@ export function createAdmission(options: AdmissionOptions): Admission {
       if (operatorPolicy !== null)
         await refuseUnverifiable(source, operatorPolicy, engine, logger);
       return { kind: "module", source, policy };
+    },
+
+    async remarks({ compositionPolicy: text }) {
+      if (text === null) return [];
+      return policyRemarks(
+        await compileComposition(text, engine),
+        "composition",
+      );
     },
 
     readManifest(manifest, module) {

@@ -31,6 +31,12 @@ export function compositeFromJson(
   };
 }
 
+/** The text that was found; "" for what is missing or no text. */
+export function textOf(lookup: FieldLookup): string {
+  const value = lookup.kind === "found" ? lookup.value : "";
+  return typeof value === "string" ? value : "";
+}
+
 function lookUp(root: JsonValue, path: readonly PathSegment[]): FieldLookup {
   let value = root;
   for (const [at, segment] of path.entries()) {
@@ -46,9 +52,4 @@ function child(value: JsonValue, segment: PathSegment): JsonValue | undefined {
     return Array.isArray(value) ? (value[segment] as JsonValue) : undefined;
   if (!isJsonObject(value) || !Object.hasOwn(value, segment)) return undefined;
   return value[segment];
-}
-
-function textOf(lookup: FieldLookup): string {
-  const value = lookup.kind === "found" ? lookup.value : "";
-  return typeof value === "string" ? value : "";
 }

@@ -18,12 +18,14 @@ export type { CompiledPolicy, PolicyEngine } from "./cedar/policy.js";
 export { createPolicyEngine } from "./cedar/policy-engine.js";
 export {
   compositeFromJson,
+  textOf,
   type CompositeResource,
   type FieldLookup,
   type PathSegment,
 } from "./composite.js";
 export { parseGoDuration, type DurationResult } from "./duration.js";
 export { AdmissionError, type AdmissionErrorCode } from "./error.js";
+export { formatFieldPath } from "./field-path.js";
 export { admitInput, type AdmittedInput, type InputCeilings } from "./input.js";
 export type { JsonObject, JsonValue } from "./json.js";
 export type { ModuleChoice } from "./module-choice.js";

@@ -1,14 +1,16 @@
-import type {
-  CompositeResource,
-  FieldLookup,
-  JsonValue,
-  PathSegment,
+import {
+  formatFieldPath,
+  textOf,
+  type CompositeResource,
+  type FieldLookup,
+  type JsonValue,
+  type PathSegment,
 } from "../admission/index.js";
-import { quoted } from "../errors.js";
+import { piecesOf } from "./pieces.js";
 import type { ScannedRequest } from "./request.js";
 import { decodeStruct, decodeValue, unreadable } from "./struct.js";
 import { findValue } from "./struct-path.js";
-import { bytesValues, type WireRange } from "./wire.js";
+import type { WireRange } from "./wire.js";
 
 /** Bytes on the wire that a field of the composite resource may have to be read: no source is long. */
 export const maxFieldBytes = 64 * 1024;
@@ -44,13 +46,23 @@ const resourceResourceNumber = 1;
 /** As deep as the Input, whose place a field that is read here takes. */
 const maxFieldDepth = 32;
 
+/** The same for how many values it has. */
+const maxFieldValues = 4_096;
+
 /** The pieces of `observed.composite.resource`, a Struct; messages on the way there merge. */
 function resourcePieces({ bytes, observed }: ScannedRequest): WireRange[] {
-  return observed
-    .flatMap((state) => [...bytesValues(bytes, state, stateCompositeNumber)])
-    .flatMap((composite) => [
-      ...bytesValues(bytes, composite, resourceResourceNumber),
-    ]);
+  const composite = piecesOf(
+    bytes,
+    observed,
+    stateCompositeNumber,
+    "observed.composite",
+  );
+  return piecesOf(
+    bytes,
+    composite,
+    resourceResourceNumber,
+    "observed.composite.resource",
+  );
 }
 
 function lookUp(
@@ -58,7 +70,11 @@ function lookUp(
   resource: readonly WireRange[],
   path: readonly PathSegment[],
 ): FieldLookup {
-  const rules = { subject: subjectOf(path), maxDepth: maxFieldDepth };
+  const rules = {
+    subject: subjectOf(path),
+    maxDepth: maxFieldDepth,
+    maxValues: maxFieldValues,
+  };
   if (path.length === 0) {
     refuseLarge(resource, rules.subject);
     return { kind: "found", value: decodeStruct(bytes, resource, rules) };
@@ -81,19 +97,7 @@ function refuseLarge(pieces: readonly WireRange[], subject: string): void {
 
 function subjectOf(path: readonly PathSegment[]): string {
   if (path.length === 0) return "the composite resource";
-  return `${path.reduce(joined, "")} from the composite resource`;
-}
-
-function joined(at: string, segment: PathSegment): string {
-  if (typeof segment === "number") return `${at}[${segment}]`;
-  if (!/^[A-Za-z_][\w-]{0,63}$/u.test(segment))
-    return `${at}[${quoted(segment)}]`;
-  return at === "" ? segment : `${at}.${segment}`;
-}
-
-function textOf(lookup: FieldLookup): string {
-  const value = lookup.kind === "found" ? lookup.value : "";
-  return typeof value === "string" ? value : "";
+  return `${formatFieldPath(path)} from the composite resource`;
 }
 
 function once<T>(compute: () => T): () => T {

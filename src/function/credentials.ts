@@ -1,4 +1,6 @@
+import { FunctionError } from "./error.js";
 import { entryKeyNumber, readMapEntry } from "./map-entry.js";
+import { piecesOf, tooMany } from "./pieces.js";
 import type { ScannedRequest } from "./request.js";
 import {
   bytesValues,
@@ -10,6 +12,12 @@ import {
 
 /** A step credential: its values by their keys. */
 export type CredentialData = ReadonlyMap<string, Uint8Array>;
+
+/** Keys of the step credentials that are read, all together; a Secret has 1 MiB at most. */
+export const maxDataKeys = 16_384;
+
+/** Names that one entry of `credentials` may have; encoders write one. */
+export const maxEntryNames = 8;
 
 /**
  * The request as a module may see it: without the step credentials that are not in `granted`, and
@@ -35,7 +43,7 @@ export function withholdCredentials(
 /**
  * Those of the named step credentials that the request carries, as a decoder reads them. The values
  * are the request's own bytes, not copies.
- * @throws FunctionError wire-malformed
+ * @throws FunctionError wire-malformed, also when they have more keys than {@link maxDataKeys}
  */
 export function readCredentials(
   request: ScannedRequest,
@@ -51,8 +59,9 @@ export function readCredentials(
     const { key, values } = readMapEntry(bytes, entry);
     if (wanted.has(key)) found.set(key, values);
   }
+  const reading = { bytes, keyCount: 0 };
   return new Map(
-    [...found].map(([name, pieces]) => [name, readData(bytes, pieces)]),
+    [...found].map(([name, pieces]) => [name, readData(reading, pieces)]),
   );
 }
 
@@ -79,47 +88,63 @@ function isGranted(
   if (granted.size === 0) return false;
   const entry = entryOf(bytes, field);
   if (entry === undefined) return false;
-  let named = false;
-  let allGranted = true;
+  let nameCount = 0;
   const reader = new WireReader(bytes, entry);
   while (reader.next()) {
     if (reader.fieldNumber !== entryKeyNumber) continue;
-    named = true;
-    const name =
-      reader.wireType === wireType.bytes
-        ? decodeText(bytes, reader.value())
-        : undefined;
-    if (name === undefined || !granted.has(name)) allGranted = false;
+    if (reader.wireType !== wireType.bytes) return false;
+    nameCount += 1;
+    if (nameCount > maxEntryNames) throw tooMany("key", maxEntryNames);
+    if (!granted.has(decodeText(bytes, reader.value()))) return false;
   }
-  return named ? allGranted : granted.has("");
+  return nameCount > 0 || granted.has("");
 }
 
+/** One slice for what is between two ranges, none where they touch. */
 function without(bytes: Uint8Array, removed: readonly WireRange[]): Uint8Array {
   const kept: Uint8Array[] = [];
   let keptFrom = 0;
   for (const { start, end } of removed) {
-    kept.push(bytes.subarray(keptFrom, start));
+    if (start > keptFrom) kept.push(bytes.subarray(keptFrom, start));
     keptFrom = end;
   }
   kept.push(bytes.subarray(keptFrom));
   return Buffer.concat(kept);
 }
 
+interface Reading {
+  readonly bytes: Uint8Array;
+  keyCount: number;
+}
+
 /** From the pieces of one Credentials message. */
 function readData(
-  bytes: Uint8Array,
+  reading: Reading,
   credentials: readonly WireRange[],
 ): CredentialData {
+  const { bytes } = reading;
   const data = new Map<string, Uint8Array>();
-  const pieces = credentials.flatMap((piece) => [
-    ...bytesValues(bytes, piece, credentialsDataNumber),
-  ]);
-  for (const piece of pieces) {
+  for (const piece of piecesOf(
+    bytes,
+    credentials,
+    credentialsDataNumber,
+    "credential_data",
+  )) {
     for (const entry of bytesValues(bytes, piece, dataEntriesNumber)) {
+      countKey(reading);
       const { key, values } = readMapEntry(bytes, entry);
       const { start, end } = values.at(-1) ?? { start: 0, end: 0 };
       data.set(key, bytes.subarray(start, end));
     }
   }
   return data;
+}
+
+function countKey(reading: Reading): void {
+  reading.keyCount += 1;
+  if (reading.keyCount <= maxDataKeys) return;
+  throw new FunctionError(
+    "wire-malformed",
+    `the step's credentials have more than ${maxDataKeys} keys`,
+  );
 }

@@ -16,20 +16,26 @@ export interface CredentialBinding {
 /**
  * The variables of a module's environment, in the order of `bindings`, from the request's step
  * credentials.
- * @param bindings as in `requires.env` of the module's manifest
+ * @param bindings as in `requires.env` of the module's manifest: all of them, for a refusal tells
+ *   the place of one
+ * @param isAsked leaves out those it is false for; default none
  * @throws AdmissionError credential-missing, env-invalid; FunctionError wire-malformed
  */
 export function materialiseEnv(
   request: ScannedRequest,
   bindings: readonly CredentialBinding[],
   moduleDescription: string,
+  isAsked: (binding: CredentialBinding) => boolean = () => true,
 ): EnvVariable[] {
-  const names = bindings.map(({ credential }) => credential);
+  if (bindings.length === 0) return [];
+  const asked = bindings.filter(isAsked);
+  const names = asked.map(({ credential }) => credential);
   const carried = readCredentials(request, names);
-  return bindings.map((binding) => {
+  return asked.map((binding) => {
     const { name, credential } = binding;
-    const field = `requires.env ${escaped(name)}`;
     const data = carried.get(credential);
+    const place = `requires.env[${bindings.indexOf(binding)}]`;
+    const field = `${place} (${escaped(name)})`;
     if (data === undefined)
       throw credentialMissing(moduleDescription, field, credential);
     const result = textAt(data, binding);

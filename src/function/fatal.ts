@@ -25,7 +25,11 @@ export interface Fatal {
 export function fatalFrom(thrown: unknown): Fatal {
   if (isKnown(thrown)) {
     const { code, message } = thrown;
-    const outcome = thrown instanceof AdmissionError ? "refused" : "error";
+    const isRefusal =
+      thrown instanceof AdmissionError
+        ? code !== "policy-unavailable"
+        : code === "input-missing" || code === "input-unreadable";
+    const outcome = isRefusal ? "refused" : "error";
     return { code, message, permanence: permanenceByCode[code], outcome };
   }
   // A fault of ours: what it says is for the operator's log, not for an XR author.

@@ -7,13 +7,17 @@ import type {
   JsonObject,
   ModuleManifest,
 } from "../admission/index.js";
-import type { ModuleSource } from "../ports.js";
 import { readInput, type ScannedRequest } from "./request.js";
 
 /** A step as its Input describes it; requests share it. */
 export interface AdmittedStep {
   /** Frozen. */
   readonly input: AdmittedInput;
+  /**
+   * Which runs share `limits.concurrency`; "" when the step has none. A request does not say which
+   * step it comes from; those of one Input but for its config are one, whatever their XRs choose.
+   */
+  readonly key: string;
   /** Manifests that the step's `config` has been held to and passed. */
   readonly suits: WeakSet<ModuleManifest>;
 }
@@ -52,7 +56,8 @@ function readStep(
   admit: (input: JsonObject) => AdmittedInput,
 ): AdmittedStep {
   const input = deepFreeze(admit(readInput(request)));
-  return Object.freeze({ input, suits: new WeakSet<ModuleManifest>() });
+  const suits = new WeakSet<ModuleManifest>();
+  return Object.freeze({ input, key: keyOfStep(input), suits });
 }
 
 /** The Input's bytes; none when they come in several pieces, which nobody sends. */
@@ -73,13 +78,10 @@ function keyOf(bytes: Buffer): string {
   return `bytes:${bytes.toString("latin1")}`;
 }
 
-/**
- * Which runs share `limits.concurrency`; "" when the step has none. A request does not say which
- * step it comes from; those of one module and equal limits are one.
- */
-export function stepKeyOf(input: AdmittedInput, source: ModuleSource): string {
-  if (input.limits.concurrency === null) return "";
-  return JSON.stringify([source, input.limits]);
+function keyOfStep({ module, limits, compositionPolicy }: AdmittedInput) {
+  if (limits.concurrency === null) return "";
+  const text = JSON.stringify([module, limits, compositionPolicy]);
+  return createHash("sha256").update(text).digest("base64");
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -1,3 +1,4 @@
+import { addPiece } from "./pieces.js";
 import { decodeText, WireReader, wireType, type WireRange } from "./wire.js";
 
 /** The number of a map entry's key; that of its value is 2. */
@@ -14,17 +15,50 @@ export interface MapEntry {
 
 /**
  * Reads one map entry as decoders do. Of several entries with one key the last counts, whole.
- * @throws FunctionError wire-malformed
+ * @throws FunctionError wire-malformed, also when the value comes in more pieces than are kept
  */
 export function readMapEntry(bytes: Uint8Array, entry: WireRange): MapEntry {
-  let key = "";
   const values: WireRange[] = [];
   const reader = new WireReader(bytes, entry);
+  let keyStart = 0;
+  let keyEnd = 0;
   while (reader.next()) {
     if (reader.wireType !== wireType.bytes) continue;
-    if (reader.fieldNumber === entryKeyNumber)
-      key = decodeText(bytes, reader.value());
-    if (reader.fieldNumber === entryValueNumber) values.push(reader.value());
+    if (reader.fieldNumber === entryKeyNumber) {
+      keyStart = reader.valueStart;
+      keyEnd = reader.valueEnd;
+    }
+    if (reader.fieldNumber === entryValueNumber)
+      addPiece(values, reader.value(), "value");
   }
+  // Once and not for each: an entry may have millions.
+  const key = decodeText(bytes, { start: keyStart, end: keyEnd });
   return { key, values };
+}
+
+/**
+ * Whether `key`, in UTF-8, is what {@link readMapEntry} would read as the entry's. Decodes nothing:
+ * a key that is not UTF-8 is just another one.
+ * @throws FunctionError wire-malformed
+ */
+export function entryHasKey(
+  bytes: Uint8Array,
+  entry: WireRange,
+  key: Uint8Array,
+): boolean {
+  // Cannot hold it: of millions of empty entries none is opened.
+  if (entry.end - entry.start < key.length) return false;
+  const reader = new WireReader(bytes, entry);
+  let start = 0;
+  let end = 0;
+  while (reader.next()) {
+    if (reader.wireType !== wireType.bytes) continue;
+    if (reader.fieldNumber !== entryKeyNumber) continue;
+    start = reader.valueStart;
+    end = reader.valueEnd;
+  }
+  if (end - start !== key.length) return false;
+  for (const [at, byte] of key.entries())
+    if (bytes[start + at] !== byte) return false;
+  return true;
 }

@@ -1,6 +1,8 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
+import { escaped } from "../errors.js";
 import { FunctionError } from "./error.js";
+import { addPiece } from "./pieces.js";
 import { decodeStruct, decodeValue } from "./struct.js";
 import { findValue } from "./struct-path.js";
 import {
@@ -14,8 +16,10 @@ import {
 /** A RunFunctionRequest of which only the outermost fields have been looked at. */
 export interface ScannedRequest {
   readonly bytes: Uint8Array;
-  /** `meta.tag`, "" when there is none. */
+  /** `meta.tag`, of 64 KiB at most; "" when there is none. */
   readonly tag: string;
+  /** Of the tag the first 128 characters, escaped: a log has it in every line. */
+  readonly logTag: string;
   /** Values of `observed`, in order; a decoder merges them. */
   readonly observed: readonly WireRange[];
   /** Values of `input`, in order. */
@@ -28,45 +32,39 @@ export interface ScannedRequest {
   readonly credentials: readonly WireRange[];
 }
 
+/** Whole fields that carry a credential. */
+export const maxCredentialFields = 4_096;
+
+/** The caller's tag comes back in `meta` of every answer. */
+export const maxTagBytes = 64 * 1024;
+
 /**
  * Finds the parts of a RunFunctionRequest that the host needs; state is not decoded.
- * @throws FunctionError wire-malformed
+ * @throws FunctionError wire-malformed, also when a field is there more often than anybody means
  */
 export function scanRequest(bytes: Uint8Array): ScannedRequest {
   const found = {
+    meta: [] as WireRange[],
     observed: [] as WireRange[],
     input: [] as WireRange[],
     desired: [] as WireRange[],
     context: [] as WireRange[],
-    credentials: [] as WireRange[],
   };
-  let tag = "";
+  const credentials: WireRange[] = [];
   const reader = new WireReader(bytes);
   while (reader.next()) {
     // A decoder skips a credential that is not of wire type bytes; a sloppy one may not.
-    if (reader.fieldNumber === requestField.credentials) {
-      found.credentials.push({ start: reader.start, end: reader.end });
+    if (reader.fieldNumber === credentialsNumber) {
+      const field = { start: reader.start, end: reader.end };
+      addPiece(credentials, field, "credentials", maxCredentialFields);
     }
     if (reader.wireType !== wireType.bytes) continue;
-    switch (reader.fieldNumber) {
-      case requestField.meta:
-        tag = readTag(bytes, reader.value()) ?? tag;
-        break;
-      case requestField.observed:
-        found.observed.push(reader.value());
-        break;
-      case requestField.input:
-        found.input.push(reader.value());
-        break;
-      case requestField.desired:
-        found.desired.push(reader.value());
-        break;
-      case requestField.context:
-        found.context.push(reader.value());
-        break;
-    }
+    const name = messageAt(reader.fieldNumber);
+    if (name !== undefined) addPiece(found[name], reader.value(), name);
   }
-  return { bytes, tag, ...found };
+  const { meta, ...parts } = found;
+  const tag = readTag(bytes, meta);
+  return { bytes, tag, logTag: escaped(tag, 128), ...parts, credentials };
 }
 
 /**
@@ -84,6 +82,7 @@ export function readInput(request: ScannedRequest): JsonObject {
   return decodeStruct(request.bytes, request.input, {
     subject: "the Input",
     maxDepth: maxInputDepth,
+    maxValues: maxInputValues,
     opaqueKey: configKey,
   });
 }
@@ -100,6 +99,7 @@ export function readConfig(request: ScannedRequest): JsonValue | undefined {
   const config = decodeValue(bytes, lookup.pieces, {
     subject: "the Input's config",
     maxDepth: maxConfigDepth,
+    maxValues: maxConfigValues,
   });
   return config ?? undefined;
 }
@@ -109,24 +109,45 @@ const configKey = "config";
 /** Objects and lists that a value of the Input may lie in, outside its config. */
 const maxInputDepth = 32;
 
-/** The same for its config, where authors put whole manifests. */
+/** Values of the Input, outside its config: a field it does not know costs as much as any other. */
+const maxInputValues = 4_096;
+
+/** The same two for its config, where authors put whole manifests. */
 const maxConfigDepth = 128;
+const maxConfigValues = 100_000;
 
-/** Numbers of the RunFunctionRequest fields the host reads. */
-const requestField = {
-  meta: 1,
-  observed: 2,
-  desired: 3,
-  input: 4,
-  context: 5,
-  credentials: 7,
-} as const;
-
+const credentialsNumber = 7;
 const metaTagNumber = 1;
 
-function readTag(bytes: Uint8Array, meta: WireRange): string | undefined {
-  let tag: string | undefined;
-  for (const value of bytesValues(bytes, meta, metaTagNumber))
-    tag = decodeText(bytes, value);
-  return tag;
+type MessageName = "meta" | "observed" | "desired" | "input" | "context";
+
+/** The message fields of a RunFunctionRequest that the host reads, by their numbers. */
+function messageAt(fieldNumber: number): MessageName | undefined {
+  switch (fieldNumber) {
+    case 1:
+      return "meta";
+    case 2:
+      return "observed";
+    case 3:
+      return "desired";
+    case 4:
+      return "input";
+    case 5:
+      return "context";
+    default:
+      return undefined;
+  }
+}
+
+function readTag(bytes: Uint8Array, meta: readonly WireRange[]): string {
+  let tag: WireRange = { start: 0, end: 0 };
+  for (const piece of meta) {
+    for (const value of bytesValues(bytes, piece, metaTagNumber)) tag = value;
+  }
+  const size = tag.end - tag.start;
+  if (size <= maxTagBytes) return decodeText(bytes, tag);
+  throw new FunctionError(
+    "wire-malformed",
+    `meta.tag has ${size} bytes, more than the ${maxTagBytes} bytes it may have`,
+  );
 }

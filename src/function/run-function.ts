@@ -23,11 +23,7 @@ import { readComposite } from "./composite.js";
 import { withholdCredentials } from "./credentials.js";
 import { materialiseEnv, requireCredentials } from "./env.js";
 import { fatalFrom, type Fatal } from "./fatal.js";
-import {
-  createInputCache,
-  stepKeyOf,
-  type AdmittedStep,
-} from "./input-cache.js";
+import { createInputCache, type AdmittedStep } from "./input-cache.js";
 import { namingModule } from "./module-error.js";
 import { readConfig, scanRequest, type ScannedRequest } from "./request.js";
 import { fatalResponse, finishResponse, skippedResponse } from "./response.js";
@@ -124,8 +120,9 @@ async function answerStep(
   if (deprecated) logger.info({ apiVersion }, "deprecated Input apiVersion");
   const chosen = await admission.chooseSource(step.input, xr, logger);
   if (chosen.kind === "empty") {
+    const bytes = skippedResponse(request, ttlNanos);
     logger.info({ outcome: "skipped" }, "the step has no module to run");
-    return { outcome: "skipped", bytes: skippedResponse(request, ttlNanos) };
+    return { outcome: "skipped", bytes };
   }
   return { outcome: "ok", bytes: await runModule(chosen, call, options) };
 }
@@ -157,7 +154,7 @@ async function runModule(
           bytes: withholdCredentials(request, grants.carried),
           limits: step.input.limits,
           env,
-          stepKey: stepKeyOf(step.input, source),
+          stepKey: step.key,
           logger,
         },
         scope,
@@ -194,7 +191,7 @@ async function grantModule(
   { admission }: RunFunctionOptions,
 ): Promise<Grants> {
   if (!step.suits.has(manifest)) {
-    checkSuitability(manifest, description, readConfig(request));
+    checkSuitability(manifest, description, () => readConfig(request));
     step.suits.add(manifest);
   }
   const grants = await admission.grant(

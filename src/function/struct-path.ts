@@ -1,7 +1,8 @@
 import type { PathSegment } from "../admission/index.js";
-import { readMapEntry } from "./map-entry.js";
-import { listValuesNumber, structFieldsNumber, valueField } from "./struct.js";
-import { bytesValues, WireReader, wireType, type WireRange } from "./wire.js";
+import { entryHasKey, readMapEntry } from "./map-entry.js";
+import { listValuesNumber, structFieldsNumber } from "./struct.js";
+import { contentOf, type ValueContent } from "./value-content.js";
+import { bytesValues, type WireRange } from "./wire.js";
 
 /** Where a value lies in a Struct. */
 export type ValueLookup =
@@ -21,10 +22,10 @@ export function findValue(
   struct: readonly WireRange[],
   path: readonly PathSegment[],
 ): ValueLookup {
-  let container: Container = { kind: "struct", pieces: struct };
+  let container: ValueContent = { kind: "struct", pieces: struct };
   let pieces: readonly WireRange[] = [];
   for (const [at, segment] of path.entries()) {
-    if (at > 0) container = containerOf(bytes, pieces);
+    if (at > 0) container = contentOf(bytes, pieces);
     const value = child(bytes, container, segment);
     if (value === undefined) return { kind: "missing", at };
     pieces = value;
@@ -32,38 +33,38 @@ export function findValue(
   return { kind: "found", pieces };
 }
 
-/** The pieces of a Struct or ListValue, which merge; of a value of another kind there are none. */
-interface Container {
-  readonly kind: "struct" | "list" | "none";
-  readonly pieces: readonly WireRange[];
-}
-
 function child(
   bytes: Uint8Array,
-  { kind, pieces }: Container,
+  container: ValueContent,
   segment: PathSegment,
 ): readonly WireRange[] | undefined {
-  if (kind === "struct" && typeof segment === "string")
-    return entryAt(bytes, pieces, segment);
-  if (kind === "list" && typeof segment === "number")
-    return elementAt(bytes, pieces, segment);
+  if (container.kind === "struct" && typeof segment === "string")
+    return entryAt(bytes, container.pieces, segment);
+  if (container.kind === "list" && typeof segment === "number")
+    return elementAt(bytes, container.pieces, segment);
   return undefined;
 }
 
-/** Values of one key do not merge across entries: the last entry counts. */
+/**
+ * Values of one key do not merge across entries: the last entry counts. Keys are compared as bytes,
+ * for decoding those of a large object takes longer than all else; so one that is not UTF-8 goes
+ * unnoticed, as do the values that are stepped over.
+ */
 function entryAt(
   bytes: Uint8Array,
   struct: readonly WireRange[],
   wanted: string,
 ): readonly WireRange[] | undefined {
-  let found: readonly WireRange[] | undefined;
+  const key = Buffer.from(wanted);
+  // Half a surrogate pair has no UTF-8: it would be taken for the character it is replaced by.
+  if (key.toString() !== wanted) return undefined;
+  let found: WireRange | undefined;
   for (const piece of struct) {
     for (const entry of bytesValues(bytes, piece, structFieldsNumber)) {
-      const { key, values } = readMapEntry(bytes, entry);
-      if (key === wanted) found = values;
+      if (entryHasKey(bytes, entry, key)) found = entry;
     }
   }
-  return found;
+  return found && readMapEntry(bytes, found).values;
 }
 
 function elementAt(
@@ -79,41 +80,4 @@ function elementAt(
     }
   }
   return undefined;
-}
-
-/** The last kind wins; an object or list that follows one of its own kind adds to it. */
-function containerOf(
-  bytes: Uint8Array,
-  value: readonly WireRange[],
-): Container {
-  let kind: Container["kind"] = "none";
-  let pieces: WireRange[] = [];
-  for (const piece of value) {
-    const reader = new WireReader(bytes, piece);
-    while (reader.next()) {
-      const next = kindOf(reader);
-      if (next === undefined) continue;
-      if (next !== kind) pieces = [];
-      if (next !== "none") pieces.push(reader.value());
-      kind = next;
-    }
-  }
-  return { kind, pieces };
-}
-
-/** Undefined for a field that is none of a Value's. */
-function kindOf(reader: WireReader): Container["kind"] | undefined {
-  switch (reader.fieldNumber * 8 + reader.wireType) {
-    case valueField.struct * 8 + wireType.bytes:
-      return "struct";
-    case valueField.list * 8 + wireType.bytes:
-      return "list";
-    case valueField.null * 8 + wireType.varint:
-    case valueField.number * 8 + wireType.fixed64:
-    case valueField.string * 8 + wireType.bytes:
-    case valueField.bool * 8 + wireType.varint:
-      return "none";
-    default:
-      return undefined;
-  }
 }

@@ -2,13 +2,8 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 import { FunctionError } from "./error.js";
 import { readMapEntry } from "./map-entry.js";
-import {
-  bytesValues,
-  decodeText,
-  WireReader,
-  wireType,
-  type WireRange,
-} from "./wire.js";
+import { contentOf } from "./value-content.js";
+import { bytesValues, decodeText, type WireRange } from "./wire.js";
 
 /** How a Struct or Value is decoded, and what a refusal calls it. */
 export interface StructRules {
@@ -17,31 +12,20 @@ export interface StructRules {
   /** Objects and lists that a value may lie in. */
   readonly maxDepth: number;
   /**
+   * Values that are decoded at most, those of a key that a later one replaces included: they take
+   * tens of times their encoded size in memory.
+   */
+  readonly maxValues: number;
+  /**
    * Of an object or list at this key of the outermost object only its kind is read: it comes out
    * empty, however deep it is.
    */
   readonly opaqueKey?: string;
 }
 
-/**
- * Values that are decoded at most, those that later ones replace included: they take tens of times
- * their encoded size in memory.
- */
-export const maxStructValues = 100_000;
-
 // google.protobuf.Struct and ListValue
 export const structFieldsNumber = 1;
 export const listValuesNumber = 1;
-
-/** Numbers of the google.protobuf.Value fields. */
-export const valueField = {
-  null: 1,
-  number: 2,
-  string: 3,
-  bool: 4,
-  struct: 5,
-  list: 6,
-} as const;
 
 /**
  * Decodes a `google.protobuf.Struct` whose bytes are `ranges`, one after the other.
@@ -102,66 +86,55 @@ function mergeStruct(
   }
 }
 
-/** The last kind wins; an object or list that follows one of its own kind adds to it. */
 function mergedValue(
   decoding: Decoding,
   ranges: readonly WireRange[],
   depth: number,
   content: "decode" | "skip" = "decode",
 ): JsonValue {
-  const { subject, maxDepth, opaqueKey } = decoding.rules;
+  countValue(decoding, depth);
+  const { bytes } = decoding;
+  const found = contentOf(bytes, ranges);
+  switch (found.kind) {
+    case "null":
+      return null;
+    case "number":
+      return decodeNumber(decoding, found.scalar);
+    case "string":
+      return decodeText(bytes, found.scalar);
+    case "bool":
+      return bytes
+        .subarray(found.scalar.start, found.scalar.end)
+        .some((byte) => (byte & 0x7f) !== 0);
+    case "struct": {
+      const target = emptyObject();
+      if (content === "skip") return target;
+      for (const piece of found.pieces)
+        mergeStruct(decoding, target, piece, depth + 1);
+      return target;
+    }
+    case "list": {
+      const target: JsonValue[] = [];
+      if (content === "skip") return target;
+      for (const piece of found.pieces)
+        mergeList(decoding, target, piece, depth + 1);
+      return target;
+    }
+  }
+}
+
+function countValue(decoding: Decoding, depth: number): void {
+  const { subject, maxDepth, maxValues, opaqueKey } = decoding.rules;
+  const outside = opaqueKey === undefined ? "" : ` outside ${opaqueKey}`;
   if (depth > maxDepth) {
-    const outside = opaqueKey === undefined ? "" : ` outside ${opaqueKey}`;
     throw unreadable(
       subject,
       `it nests deeper than ${maxDepth} levels${outside}`,
     );
   }
   decoding.valueCount += 1;
-  if (decoding.valueCount > maxStructValues) {
-    throw unreadable(subject, `it has more than ${maxStructValues} values`);
-  }
-  let value: JsonValue = null;
-  for (const range of ranges) {
-    const reader = new WireReader(decoding.bytes, range);
-    while (reader.next())
-      value = valueAfter(decoding, value, reader, depth, content);
-  }
-  return value;
-}
-
-function valueAfter(
-  decoding: Decoding,
-  value: JsonValue,
-  reader: WireReader,
-  depth: number,
-  content: "decode" | "skip",
-): JsonValue {
-  const { bytes } = decoding;
-  const range = reader.value();
-  switch (reader.fieldNumber * 8 + reader.wireType) {
-    case valueField.null * 8 + wireType.varint:
-      return null;
-    case valueField.number * 8 + wireType.fixed64:
-      return decodeNumber(decoding, range);
-    case valueField.string * 8 + wireType.bytes:
-      return decodeText(bytes, range);
-    case valueField.bool * 8 + wireType.varint:
-      return bytes
-        .subarray(range.start, range.end)
-        .some((byte) => (byte & 0x7f) !== 0);
-    case valueField.struct * 8 + wireType.bytes: {
-      const target = isObject(value) ? value : emptyObject();
-      if (content === "decode") mergeStruct(decoding, target, range, depth + 1);
-      return target;
-    }
-    case valueField.list * 8 + wireType.bytes: {
-      const target = Array.isArray(value) ? value : [];
-      if (content === "decode") mergeList(decoding, target, range, depth + 1);
-      return target;
-    }
-    default:
-      return value;
+  if (decoding.valueCount > maxValues) {
+    throw unreadable(subject, `it has more than ${maxValues} values${outside}`);
   }
 }
 
@@ -185,8 +158,4 @@ function decodeNumber({ bytes, rules }: Decoding, range: WireRange): number {
 
 function emptyObject(): JsonObject {
   return Object.create(null) as JsonObject;
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

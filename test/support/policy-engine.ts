@@ -1,5 +1,3 @@
-import { Worker } from "node:worker_threads";
-
 import {
   createPolicyEngine,
   type PolicyEngineOptions,
@@ -7,7 +5,7 @@ import {
 import type { PolicyEngine } from "../../src/admission/cedar/policy.js";
 import {
   type PolicyWorker,
-  workerOptions,
+  startPolicyThread,
 } from "../../src/admission/cedar/start-worker.js";
 
 /** The real policy engine, whose thread runs the source as it is. */
@@ -28,5 +26,5 @@ export function startSourceWorker(): PolicyWorker {
     register();
     return import(${JSON.stringify(program.href)});
   });`;
-  return new Worker(boot, { ...workerOptions, eval: true });
+  return startPolicyThread(boot, { eval: true });
 }

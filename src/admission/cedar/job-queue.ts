@@ -1,7 +1,8 @@
 import { errorText } from "../../errors.js";
-import { AdmissionError } from "../error.js";
+import type { AdmissionError } from "../error.js";
 import type { JobReply, PolicyJob, WorkerMessage } from "./messages.js";
 import type { PolicyWorker } from "./start-worker.js";
+import { unavailable } from "./unavailable.js";
 
 /** How long the worker may take, and how large it may grow. */
 export interface JobLimits {
@@ -25,20 +26,35 @@ export type JobOutcome =
       readonly timedOut: boolean;
     };
 
-/** Jobs, done one at a time in the order in which they came. */
-export interface JobQueue {
+/** A job that waits or is being done. */
+export interface QueuedJob {
   /**
-   * Does a job. One that breaks the worker harms no other: the next gets a new worker.
    * @throws AdmissionError policy-unavailable when no worker can be started, too many jobs wait, or
    *   the queue is closed
    */
-  run(job: PolicyJob): Promise<JobOutcome>;
+  readonly outcome: Promise<JobOutcome>;
+  /** Takes back a job that still waits: it has no outcome. Returns false when it waits no more. */
+  drop(): boolean;
+}
+
+/** Jobs, done one at a time. */
+export interface JobQueue {
+  /**
+   * Does a job. One that breaks the worker harms no other: the next gets a new worker. A decision's
+   * text is sent only to a worker that has it no more.
+   * @param rank lower ones go first, equal ones in the order in which they came; below 0 a job is
+   *   taken however many wait
+   */
+  run(job: PolicyJob, rank: number): QueuedJob;
   /** Ends the worker and what waits for it. Idempotent. */
   close(): Promise<void>;
 }
 
 interface PendingJob {
   readonly job: PolicyJob;
+  readonly rank: number;
+  /** The worker asked for the text. */
+  needsText: boolean;
   readonly resolve: (outcome: JobOutcome) => void;
   readonly reject: (error: AdmissionError) => void;
 }
@@ -61,7 +77,7 @@ export function createJobQueue(
     if (current === undefined) return;
     // A worker without a job is ready.
     if (worker === undefined) start();
-    else give(worker, current.job);
+    else give(worker, current);
   }
 
   function start(): void {
@@ -99,10 +115,11 @@ export function createJobQueue(
     );
   }
 
-  function give(to: PolicyWorker, job: PolicyJob): void {
-    limitTime(job.kind === "compile" ? limits.compileMs : limits.decideMs);
+  function give(to: PolicyWorker, { job, needsText }: PendingJob): void {
+    const isDecision = job.kind === "decide";
+    limitTime(isDecision ? limits.decideMs : limits.compileMs);
     try {
-      to.postMessage(job);
+      to.postMessage(isDecision && !needsText ? { ...job, text: null } : job);
     } catch (thrown) {
       giveUp(errorText(thrown));
     }
@@ -121,7 +138,12 @@ export function createJobQueue(
       return;
     }
     if (memoryBytes > limits.workerMemoryBytes) void discard();
-    settle(reply);
+    if (reply.kind !== "unknown" || current === undefined || current.needsText)
+      settle(reply);
+    else {
+      current.needsText = true;
+      advance();
+    }
   }
 
   function limitTime(limitMs: number): void {
@@ -163,15 +185,31 @@ export function createJobQueue(
     await ended?.terminate();
   }
 
+  function add(pending: PendingJob): void {
+    const before = waiting.findLastIndex(({ rank }) => rank <= pending.rank);
+    waiting.splice(before + 1, 0, pending);
+    if (current === undefined) advance();
+  }
+
+  function remove(pending: PendingJob): boolean {
+    const at = waiting.indexOf(pending);
+    if (at < 0) return false;
+    waiting.splice(at, 1);
+    return true;
+  }
+
   return {
-    run(job) {
-      if (isClosed) return Promise.reject(stopped());
-      if (waiting.length >= limits.maxWaiting)
-        return Promise.reject(unavailable("too much waits for it"));
-      return new Promise((resolve, reject) => {
-        waiting.push({ job, resolve, reject });
-        if (current === undefined) advance();
+    run(job, rank) {
+      if (isClosed) return refused(stopped());
+      if (waiting.length >= limits.maxWaiting && rank >= 0)
+        return refused(unavailable("too much waits for it"));
+      let drop = () => false;
+      const outcome = new Promise<JobOutcome>((resolve, reject) => {
+        const pending = { job, rank, needsText: false, resolve, reject };
+        add(pending);
+        drop = () => remove(pending);
       });
+      return { outcome, drop };
     },
     async close() {
       isClosed = true;
@@ -182,14 +220,10 @@ export function createJobQueue(
   };
 }
 
-function stopped(): AdmissionError {
-  return unavailable("the runtime is shutting down");
+function refused(error: AdmissionError): QueuedJob {
+  return { outcome: Promise.reject(error), drop: () => false };
 }
 
-function unavailable(reason: string, cause?: unknown): AdmissionError {
-  return new AdmissionError(
-    "policy-unavailable",
-    `the policy engine is not available: ${reason}`,
-    { cause },
-  );
+function stopped(): AdmissionError {
+  return unavailable("the runtime is shutting down");
 }

@@ -1,12 +1,16 @@
+import type { PolicyJson } from "@cedar-policy/cedar-wasm";
+
 import { errorText } from "../../errors.js";
 import type { Cedar } from "./cedar.js";
 import { cedarMessage } from "./cedar-message.js";
 import { compileDialAddress } from "./dial-address.js";
-import type { JobReply, PolicyJob, Verdict } from "./messages.js";
-import type { Question } from "./policy.js";
+import { literalProblem } from "./literals.js";
+import type { JobReply, PolicyJob, PolicyRule, Verdict } from "./messages.js";
+import type { Principal, Question } from "./policy.js";
 import { createPreparsedPolicies } from "./preparsed.js";
 import { cedarRequest, type CedarRequest } from "./request.js";
-import { readStructure } from "./structure.js";
+import { signatureProblem, signatureRules } from "./signature-rules.js";
+import { isForEveryAction, readStructure } from "./structure.js";
 import { vet } from "./vet.js";
 
 /** Does jobs one after the other, whatever comes of them; of no use after `trapped`. */
@@ -20,30 +24,49 @@ export function createJudge(cedar: Cedar): Judge {
     const vetted = vet(cedar, text);
     if (vetted.kind === "error")
       return { kind: "refused", message: vetted.message };
-    const structure = readStructure(vetted.value);
-    const dialAddress = compileDialAddress(vetted.value, structure.rules);
+    const { rules } = vetted.value;
+    const structure = readStructure(rules);
+    const problem = problemIn(rules, structure.rules);
+    if (problem !== null) return { kind: "refused", message: problem };
+    const dialAddress = compileDialAddress(rules, structure.rules);
     if (dialAddress.kind === "error")
       return { kind: "refused", message: dialAddress.message };
-    const id = preparsed.keep(hash, text);
     // What overflows Cedar's stack when it is evaluated is better found now than by a request.
-    for (const request of trialRequests) evaluate(cedar, id, request);
-    const report = { ...structure, dialAddress: dialAddress.value };
+    for (const question of trialQuestions)
+      decideBy(idFor(hash, text, question), trialPrincipal, question);
+    const warnings = [
+      ...vetted.value.warnings,
+      ...generalPermits(rules, structure.rules),
+    ];
+    const report = { ...structure, warnings, dialAddress: dialAddress.value };
     return { kind: "compiled", report };
   }
 
-  function decide(job: JobOf<"decide">): JobReply {
-    const { hash, text } = job;
-    const known = preparsed.idOf(hash);
-    if (known === undefined && text === null) return { kind: "unknown" };
-    const id = known ?? preparsed.keep(hash, text ?? "");
-    const request = cedarRequest(job.principal, job.question);
+  /** Cedar's id for the rules that a question is put to; undefined when it has them no more. */
+  function idFor(hash: string, text: string | null, question: Question) {
+    const isDemand = question.action === "requireSignature";
+    const key = isDemand ? `${hash} requireSignature` : hash;
+    const known = preparsed.idOf(key);
+    if (known !== undefined || text === null) return known;
+    return preparsed.keep(key, isDemand ? signatureRules(cedar, text) : text);
+  }
+
+  function decideBy(
+    id: string | undefined,
+    principal: Principal,
+    question: Question,
+  ): JobReply {
+    if (id === undefined) return { kind: "unknown" };
+    const request = cedarRequest(principal, question);
     const verdict = request === null ? unjudged : evaluate(cedar, id, request);
     return { kind: "decided", verdict };
   }
 
   return (job) => {
     try {
-      return job.kind === "compile" ? compile(job) : decide(job);
+      if (job.kind === "compile") return compile(job);
+      const { hash, text, principal, question } = job;
+      return decideBy(idFor(hash, text, question), principal, question);
     } catch (thrown) {
       return { kind: "trapped", reason: errorText(thrown) };
     }
@@ -74,10 +97,34 @@ const trialQuestions: readonly Question[] = [
   },
 ];
 
-const trialRequests = trialQuestions.flatMap(
-  (question) =>
-    cedarRequest({ namespace: "team", xrKind: "XApp" }, question) ?? [],
-);
+const trialPrincipal: Principal = { namespace: "team", xrKind: "XApp" };
+
+/** The first rule that cannot mean what it says. */
+function problemIn(
+  rules: readonly PolicyJson[],
+  named: readonly PolicyRule[],
+): string | null {
+  for (const [position, rule] of rules.entries()) {
+    const problem = literalProblem(rule) ?? signatureProblem(rule);
+    if (problem !== null)
+      return `rule "${named[position]?.id ?? ""}": ${problem}`;
+  }
+  return null;
+}
+
+/** It may be meant, and is more than most authors mean: it opens every fence. */
+function generalPermits(
+  rules: readonly PolicyJson[],
+  named: readonly PolicyRule[],
+): string[] {
+  return rules.flatMap((rule, position) =>
+    rule.effect === "permit" && isForEveryAction(rule)
+      ? [
+          `rule "${named[position]?.id ?? ""}" permits every action, pullModule and spendCredential included`,
+        ]
+      : [],
+  );
+}
 
 function evaluate(cedar: Cedar, id: string, request: CedarRequest): Verdict {
   const answer = cedar.statefulIsAuthorized({

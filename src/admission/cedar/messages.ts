@@ -17,6 +17,8 @@ export interface PolicyReport {
   /** By position in the text. */
   readonly rules: readonly PolicyRule[];
   readonly scopedActions: readonly ActionName[];
+  /** As in {@link CompiledPolicy.warnings}. */
+  readonly warnings: readonly string[];
   readonly dialAddress: CompiledPolicy["dialAddress"];
 }
 

@@ -1,105 +1,161 @@
 import { createHash } from "node:crypto";
 
 import { escaped } from "../../errors.js";
-import { AdmissionError } from "../error.js";
 import { decisionKey, decisionOf, undecided } from "./decision.js";
 import {
   createJobQueue,
   type JobLimits,
   type JobOutcome,
 } from "./job-queue.js";
-import { createMemory, type Remembered } from "./memory.js";
+import { createMemory, type Remembered, type Work } from "./memory.js";
 import type { PolicyReport, PolicyRule } from "./messages.js";
 import type {
   CompiledPolicy,
   CompileResult,
   Decision,
   PolicyEngine,
+  PolicyLayer,
   Principal,
   Question,
 } from "./policy.js";
 import { type PolicyWorker, startPolicyWorker } from "./start-worker.js";
+import { unavailable } from "./unavailable.js";
 
 const mebibyte = 1024 * 1024;
 
 /** How long a policy may be, in bytes of UTF-8. */
 export const maxPolicyBytes = mebibyte;
 
-/** For tests: each has a default. */
+/** What a policy engine works with. */
 export interface PolicyEngineOptions {
+  /** The clock of the requests' deadlines; default `performance.now`. */
+  readonly monotonicMs?: () => number;
+  /** For tests: the default runs `policy-worker.js`. */
   readonly startWorker?: () => PolicyWorker;
-  readonly limits?: Partial<JobLimits>;
+  /** For tests: each has a default. */
+  readonly limits?: Partial<Omit<JobLimits, "maxWaiting">>;
 }
 
-const defaultLimits: JobLimits = {
+const defaultLimits = {
   startMs: 30_000,
+  // The longest policy of ordinary rules takes half of it on two slow cores.
   compileMs: 10_000,
   decideMs: 5_000,
   // Leaves two thirds of the memory that Cedar may have to the next job.
   workerMemoryBytes: 128 * mebibyte,
-  maxWaiting: 1024,
 };
 
-/** What took too long may have met a busy machine. */
+const maxWaitingCompiles = 64;
+const maxWaitingDecisions = 1024;
+
+/** Before all that waits. */
+const urgent = -1;
+
+/** What was cut short may have met a busy machine. */
 const tryAgainAfterMs = 120_000;
 
+/** What asking came to. */
+type Answer =
+  | { readonly kind: "decision"; readonly decision: Decision }
+  | { readonly kind: "none"; readonly reason: string };
+
 /**
- * A policy engine that has compiled nothing yet. It remembers 64 texts of 4 MiB together, and 4096
- * decisions: a decision follows from the policy, the principal and the question alone.
+ * A policy engine that has compiled nothing yet. It remembers 1024 policies, whose texts have 32 MiB
+ * together, and 4096 decisions: a decision follows from the policy, the principal and the question
+ * alone. It has two threads, so that no decision and no operator waits for Compositions' policies.
  */
 export function createPolicyEngine(
   options: PolicyEngineOptions = {},
 ): PolicyEngine {
-  const queue = createJobQueue(options.startWorker ?? startPolicyWorker, {
-    ...defaultLimits,
-    ...options.limits,
-  });
-  const results = createMemory<CompileResult>({
-    maxKeys: 64,
-    maxChars: 4 * mebibyte,
-  });
-  const decisions = createMemory<Decision>({
-    maxKeys: 4096,
-    maxChars: 4 * mebibyte,
-  });
+  const { monotonicMs = () => performance.now() } = options;
+  const openQueue = (maxWaiting: number) =>
+    createJobQueue(options.startWorker ?? startPolicyWorker, {
+      ...defaultLimits,
+      ...options.limits,
+      maxWaiting,
+    });
+  const compositions = openQueue(maxWaitingCompiles);
+  const decisionsAndOperator = openQueue(maxWaitingDecisions);
+  const results = createMemory<CompileResult>(
+    { maxKeys: 1024, maxChars: 32 * mebibyte, charsOf: charsOfResult },
+    monotonicMs,
+  );
+  const answers = createMemory<Answer>(
+    { maxKeys: 4096, maxChars: 4 * mebibyte },
+    monotonicMs,
+  );
   const rulesOf = new WeakMap<CompiledPolicy, readonly PolicyRule[]>();
 
-  async function compile(text: string): Promise<Remembered<CompileResult>> {
-    const objection = objectionTo(text);
-    if (objection !== null) return remembered(refusal(objection));
-    const hash = createHash("sha256").update(text).digest("hex");
-    const outcome = await queue.run({ kind: "compile", hash, text });
-    if (outcome.kind === "refused") return remembered(refusal(outcome.message));
-    if (outcome.kind !== "compiled")
-      return remembered(refusal(tooComplex(outcome)), outcome);
-    const policy = compiledPolicy(text, hash, outcome.report);
-    rulesOf.set(policy, outcome.report.rules);
-    return remembered({ kind: "ok", policy });
+  function beginCompile(
+    text: string,
+    hash: string,
+    layer: PolicyLayer,
+  ): Work<CompileResult> {
+    const job = { kind: "compile", hash, text } as const;
+    const { outcome, drop } =
+      layer === "operator"
+        ? decisionsAndOperator.run(job, urgent)
+        : compositions.run(job, text.length);
+    const resultOf = (outcome: JobOutcome): Remembered<CompileResult> => {
+      if (outcome.kind === "refused") return forEver(refusal(outcome.message));
+      if (outcome.kind !== "compiled") {
+        const result = refusal(tooComplex(reasonOf(outcome)));
+        return { value: result, holdsForMs: holdsForMs(outcome, layer) };
+      }
+      const policy = compiledPolicy(text, hash, outcome.report);
+      rulesOf.set(policy, outcome.report.rules);
+      return forEver({ kind: "ok", policy });
+    };
+    return { result: outcome.then(resultOf), drop };
   }
 
-  async function decide(
+  function beginDecision(
     policy: CompiledPolicy,
     principal: Principal,
     question: Question,
-  ): Promise<Remembered<Decision>> {
+  ): Work<Answer> {
     const rules = rulesOf.get(policy);
-    if (rules === undefined) throw notCompiledHere();
+    if (rules === undefined)
+      throw unavailable("it did not compile this policy");
     const { hash, text } = policy;
-    const job = { kind: "decide", hash, principal, question } as const;
-    let outcome = await queue.run({ ...job, text: null });
-    if (outcome.kind === "unknown") outcome = await queue.run({ ...job, text });
-    if (outcome.kind !== "decided")
-      return remembered(undecided(question), outcome);
-    return remembered(decisionOf(outcome.verdict, rules, question));
+    const { outcome, drop } = decisionsAndOperator.run(
+      { kind: "decide", hash, text, principal, question },
+      0,
+    );
+    const answerTo = (outcome: JobOutcome): Remembered<Answer> =>
+      outcome.kind === "decided"
+        ? forEver({
+            kind: "decision",
+            decision: decisionOf(outcome.verdict, rules, question),
+          })
+        : { value: noAnswer(question, outcome), holdsForMs: tryAgainAfterMs };
+    return { result: outcome.then(answerTo), drop };
   }
 
   return {
-    compile: (text) => results.recall(text, () => compile(text)),
-    decide: (policy, principal, question) =>
-      decisions.recall(decisionKey(policy, principal, question), () =>
-        decide(policy, principal, question),
-      ),
-    close: () => queue.close(),
+    async compile(text, layer = "composition", waiter = null) {
+      const objection = objectionTo(text);
+      if (objection !== null) return refusal(objection);
+      const hash = createHash("sha256").update(text).digest("hex");
+      // Not shared between layers: an operator does not wait where Compositions do.
+      return await results.recall(
+        `${layer} ${hash}`,
+        () => beginCompile(text, hash, layer),
+        waiter,
+      );
+    },
+    async decide(policy, principal, question, waiter = null) {
+      const answer = await answers.recall(
+        decisionKey(policy, principal, question),
+        () => beginDecision(policy, principal, question),
+        waiter,
+      );
+      if (answer.kind === "decision") return answer.decision;
+      throw unavailable(`it came to no decision: ${answer.reason}`);
+    },
+    async close() {
+      await Promise.all([compositions.close(), decisionsAndOperator.close()]);
+    },
   };
 }
 
@@ -116,21 +172,43 @@ function refusal(message: string): CompileResult {
   return Object.freeze({ kind: "error", message });
 }
 
-function tooComplex(outcome: JobOutcome): string {
-  const reason = outcome.kind === "stopped" ? outcome.reason : outcome.kind;
-  return `it is too complex for Cedar to judge: use more and simpler rules (${escaped(reason)})`;
+function tooComplex(reason: string): string {
+  return `it is too complex for Cedar to judge: use more and simpler rules (${reason})`;
 }
 
-/** The same work comes to the same, unless it was only cut short. */
-function remembered<T>(value: T, outcome?: JobOutcome): Remembered<T> {
-  const wasCutShort = outcome?.kind === "stopped" && outcome.timedOut;
-  return { value, holdsForMs: wasCutShort ? tryAgainAfterMs : null };
+/** Why a job that came to nothing did. */
+function reasonOf(outcome: JobOutcome): string {
+  return escaped(outcome.kind === "stopped" ? outcome.reason : outcome.kind);
+}
+
+/** The failure is all that is kept, so it is not the policy's text that counts. */
+function charsOfResult(result: CompileResult): number {
+  return result.kind === "ok"
+    ? result.policy.text.length
+    : result.message.length;
+}
+
+function noAnswer(question: Question, outcome: JobOutcome): Answer {
+  // A demand that cannot be denied is a demand.
+  return question.action === "requireSignature"
+    ? { kind: "decision", decision: undecided(question) }
+    : { kind: "none", reason: reasonOf(outcome) };
+}
+
+function forEver<T>(value: T): Remembered<T> {
+  return { value, holdsForMs: null };
+}
+
+/** An operator tries again by itself, and what was only slow may then be quicker. */
+function holdsForMs(outcome: JobOutcome, layer: PolicyLayer): number {
+  const wasSlow = outcome.kind === "stopped" && outcome.timedOut;
+  return wasSlow && layer === "operator" ? 0 : tryAgainAfterMs;
 }
 
 function compiledPolicy(
   text: string,
   hash: string,
-  { rules, scopedActions, dialAddress }: PolicyReport,
+  { rules, scopedActions, warnings, dialAddress }: PolicyReport,
 ): CompiledPolicy {
   const { permit, forbid } = dialAddress;
   for (const prefix of [permit, forbid, ...permit, ...forbid])
@@ -139,14 +217,8 @@ function compiledPolicy(
     text,
     hash,
     ruleCount: rules.length,
+    warnings: Object.freeze(warnings),
     scopedActions: new Set(scopedActions),
     dialAddress: Object.freeze({ permit, forbid }),
   });
-}
-
-function notCompiledHere(): AdmissionError {
-  return new AdmissionError(
-    "policy-unavailable",
-    "the policy engine is not available: it did not compile this policy",
-  );
 }

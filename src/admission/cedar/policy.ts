@@ -1,3 +1,5 @@
+import type { RequestScope } from "../../ports.js";
+
 /** The actions of the one schema both layers share. */
 export const actionNames = [
   "pullModule",
@@ -56,6 +58,8 @@ export interface CompiledPolicy {
   readonly hash: string;
   /** 0 = it has no rule, only comments at most. */
   readonly ruleCount: number;
+  /** What its author may not have meant, a line each: rules that never apply, or apply to everything. */
+  readonly warnings: readonly string[];
   /** Actions that at least one rule names as `action ==` or `action in`. */
   readonly scopedActions: ReadonlySet<ActionName>;
   /** What its `dialAddress` rules say; `forbid` wins. */
@@ -80,22 +84,37 @@ export interface Decision {
   readonly rules: readonly string[];
 }
 
-/** Cedar, out of harm's way. */
+/** Whose policy it is. */
+export type PolicyLayer = "composition" | "operator";
+
+/** Cedar, out of harm's way. Work is done for all who ask for it, and only while somebody waits. */
 export interface PolicyEngine {
   /**
-   * Compiles a policy, or recalls the result: equal texts are compiled once, failures included.
-   * @throws AdmissionError policy-unavailable when Cedar cannot be started
+   * Compiles a policy, or recalls the result: equal texts are compiled once for a layer, failures
+   * included. Compositions' policies wait for each other, the shortest first, and nothing else waits
+   * for them; an operator's goes before all that waits.
+   * @param layer default composition
+   * @param waiter the request it is for; null, the default, waits as long as it takes
+   * @throws AdmissionError policy-unavailable when Cedar cannot be started, too much waits for it, or
+   *   the request ends first
    */
-  compile(text: string): Promise<CompileResult>;
+  compile(
+    text: string,
+    layer?: PolicyLayer,
+    waiter?: RequestScope | null,
+  ): Promise<CompileResult>;
   /**
    * Whether a policy permits something: some `permit` matches, no `forbid` does, and no `forbid`
-   * fails to evaluate. What cannot be judged is not permitted; a signature is then required.
-   * @throws AdmissionError policy-unavailable
+   * fails to evaluate. What Cedar cannot be asked is not permitted; a signature is then required,
+   * and also where Cedar gives no answer.
+   * @param waiter as for `compile`
+   * @throws AdmissionError policy-unavailable as for `compile`, and when Cedar gives no answer
    */
   decide(
     policy: CompiledPolicy,
     principal: Principal,
     question: Question,
+    waiter?: RequestScope | null,
   ): Promise<Decision>;
   /** Idempotent. */
   close(): Promise<void>;

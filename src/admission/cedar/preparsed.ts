@@ -1,3 +1,5 @@
+import type { StaticPolicySet } from "@cedar-policy/cedar-wasm";
+
 import type { Cedar } from "./cedar.js";
 
 /** Policies that Cedar has parsed and keeps, the ones used last. */
@@ -5,7 +7,7 @@ export interface PreparsedPolicies {
   /** Cedar's id for the policy of that hash; undefined when it is not there any more. */
   idOf(hash: string): string | undefined;
   /** Parses a policy that is known to parse. Returns Cedar's id for it. */
-  keep(hash: string, text: string): string;
+  keep(hash: string, policies: StaticPolicySet): string;
 }
 
 const maxPolicies = 16;
@@ -25,10 +27,10 @@ export function createPreparsedPolicies(cedar: Cedar): PreparsedPolicies {
       ids.set(hash, id);
       return id;
     },
-    keep(hash, text) {
+    keep(hash, policies) {
       const id = ids.get(hash) ?? freeId(ids);
       ids.delete(hash);
-      const answer = cedar.preparsePolicySet(id, { staticPolicies: text });
+      const answer = cedar.preparsePolicySet(id, { staticPolicies: policies });
       if (answer.type === "failure")
         throw new Error("a policy that was vetted does not parse");
       ids.set(hash, id);

@@ -9,7 +9,13 @@
  * `Module` stands in where an action has no principal or resource. It has a request's attributes,
  * all of them empty, so that a rule for every action may look at them.
  */
-export const policySchema = `
+export const policySchema = schemaWith("repository: Repository");
+
+/** The same for the credentials that have no repository: what never applies there may apply here. */
+export const policySchemaWithoutRepository = schemaWith("");
+
+function schemaWith(spendContext: string): string {
+  return `
 entity Request { namespace: String, xrKind: String, composition: String };
 entity Repository in [Repository];
 entity HostPattern in [HostPattern] { host: String };
@@ -22,7 +28,7 @@ action pullModule appliesTo {
 };
 action spendCredential appliesTo {
   principal: Request, resource: Credential,
-  context: { repository: Repository }
+  context: { ${spendContext} }
 };
 action usePrivateTmp appliesTo {
   principal: Request, resource: Capability
@@ -43,3 +49,4 @@ action dialAddress appliesTo {
   context: { ip: ipaddr }
 };
 `;
+}

@@ -28,6 +28,11 @@ export function readStructure(
   };
 }
 
+/** Whether a rule's head leaves the action open. */
+export function isForEveryAction({ action }: PolicyJson): boolean {
+  return action.op === "All";
+}
+
 /** The actions of `action == …` or `action in …` in a rule's head; a condition names none. */
 export function actionsNamedBy({ action }: PolicyJson): string[] {
   if ("entities" in action) return action.entities.map(entityId);

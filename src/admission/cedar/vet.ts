@@ -3,24 +3,44 @@ import type { PolicyJson } from "@cedar-policy/cedar-wasm";
 import type { Parsed } from "../../ports.js";
 import type { Cedar } from "./cedar.js";
 import { cedarMessage } from "./cedar-message.js";
+import { inertRules } from "./inert.js";
 import { policySchema } from "./schema.js";
 import { inTextOrder } from "./structure.js";
 
+/** What Cedar makes of a policy that may be used. */
+export interface VettedPolicy {
+  /** In the order of the text. */
+  readonly rules: readonly PolicyJson[];
+  /** About rules that never apply, a line each. */
+  readonly warnings: readonly string[];
+}
+
 /**
- * Whether a policy parses, has no templates and fits the schema; if so, what Cedar read, in the order
- * of the text. A refusal is in Cedar's words.
+ * Whether a policy parses, has no templates and fits the schema; if so, what Cedar read. A refusal is
+ * in Cedar's words.
  */
-export function vet(cedar: Cedar, text: string): Parsed<PolicyJson[]> {
+export function vet(cedar: Cedar, text: string): Parsed<VettedPolicy> {
   const parts = cedar.policySetTextToParts(text);
   if (parts.type === "failure")
     return refused(cedarMessage(parts.errors, text));
   const [template] = parts.policy_templates;
   if (template !== undefined)
     return refused(objectionToTemplate(cedar, text, template));
-  const misfit = misfitOf(cedar, text);
-  if (misfit !== null) return refused(misfit);
-  const rules = inTextOrder(parts.policies);
-  return { kind: "ok", value: rules.map((rule) => jsonOf(cedar, rule)) };
+  const checked = cedar.validate({
+    schema: policySchema,
+    policies: { staticPolicies: text },
+    validationSettings: { mode: "strict" },
+  });
+  if (checked.type === "failure")
+    return refused(cedarMessage(checked.errors, text));
+  const { validationErrors, validationWarnings } = checked;
+  if (validationErrors.length > 0) {
+    const errors = validationErrors.map(({ error }) => error);
+    return refused(cedarMessage(errors, text));
+  }
+  const rules = inTextOrder(parts.policies).map((rule) => jsonOf(cedar, rule));
+  const warnings = inertRules(cedar, text, validationWarnings);
+  return { kind: "ok", value: { rules, warnings } };
 }
 
 /** Asked for as a rule, Cedar says which slot makes a template of it. */
@@ -41,19 +61,8 @@ function objectionToTemplate(
   );
 }
 
-function misfitOf(cedar: Cedar, text: string): string | null {
-  const checked = cedar.validate({
-    schema: policySchema,
-    policies: { staticPolicies: text },
-    validationSettings: { mode: "strict" },
-  });
-  if (checked.type === "failure") return cedarMessage(checked.errors, text);
-  // Its warnings are about rules that never apply, which does no harm.
-  const errors = checked.validationErrors.map(({ error }) => error);
-  return errors.length === 0 ? null : cedarMessage(errors, text);
-}
-
-function jsonOf(cedar: Cedar, rule: string): PolicyJson {
+/** Cedar's account of one rule. */
+export function jsonOf(cedar: Cedar, rule: string): PolicyJson {
   const answer = cedar.policyToJson(rule);
   if (answer.type === "success") return answer.json;
   throw new Error(cedarMessage(answer.errors, null));

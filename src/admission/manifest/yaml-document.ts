@@ -24,11 +24,11 @@ import { maxLevels, tooDeep } from "./levels.js";
  * @throws AdmissionError input-invalid, naming the line
  */
 export function parseYaml(text: string): JsonValue {
-  const [document, second] = compose(text);
   const at: Locator = (offset, problem) => {
     const line = text.slice(0, offset).split("\n").length;
     return invalid(`line ${String(line)}: ${problem}`);
   };
+  const [document, second] = compose(text, at);
   if (second !== undefined)
     throw at(second.range[0], "expected one document, got another");
   if (document === undefined) throw invalid("it is empty");
@@ -36,15 +36,18 @@ export function parseYaml(text: string): JsonValue {
   return toJson(document.contents, at);
 }
 
-/** A `wasmfn.yaml` of 64 KiB in the usual style has half of them. */
-const maxLexemes = 32_768;
+/** A `wasmfn.yaml` of 64 KiB has 10 000 to 21 000 of them, the more the shorter its lines are. */
+const maxLexemes = 24_576;
 const COLLECTIONS = new Set(["block-map", "block-seq", "flow-collection"]);
 
 /** Makes the refusal of what is at an offset. */
 type Locator = (offset: number, problem: string) => AdmissionError;
 
+/** Where the composer says that a problem is. */
+type Source = number | readonly [number, ...number[]] | { offset: number };
+
 /** The documents, each composed when it is asked for. */
-function compose(text: string): Iterable<Document.Parsed> {
+function compose(text: string, at: Locator): Iterable<Document.Parsed> {
   const composer = new Composer({
     merge: false,
     prettyErrors: false,
@@ -57,21 +60,45 @@ function compose(text: string): Iterable<Document.Parsed> {
     uniqueKeys: false,
     version: "1.2",
   });
-  return composer.compose(tokens(text), true, text.length);
+  stopAtFirstProblem(composer, at);
+  return composer.compose(tokens(text, at), true, text.length);
 }
 
 /**
- * What `new Parser().parse(text)` yields, cut off where it becomes too much for the composer: that
- * one calls itself for every level, and makes an Error of everything it does not like.
+ * The composer makes an Error of everything it does not like, errors and warnings, and goes on: tens
+ * of thousands of them would hold up every other request for a third of a second.
  */
-function* tokens(text: string) {
+function stopAtFirstProblem(composer: Composer, at: Locator): void {
+  let first: AdmissionError | undefined;
+  const onError = (source: Source, _code: string, message: string) => {
+    // What is thrown comes here again, from each level above.
+    first ??= at(startOf(source), escaped(message, 200));
+    throw first;
+  };
+  Object.assign(composer, { onError });
+}
+
+function startOf(source: Source): number {
+  if (typeof source === "number") return source;
+  return "offset" in source ? source.offset : source[0];
+}
+
+/**
+ * What `new Parser().parse(text)` yields, cut off where the parser does not understand it, and where
+ * it becomes too much for the composer, which calls itself for every level.
+ */
+function* tokens(text: string, at: Locator) {
   const parser = new Parser();
   let lexemes = 0;
   for (const lexeme of new Lexer().lex(text)) {
     lexemes += 1;
     if (lexemes > maxLexemes)
       throw invalid(`it has more than ${String(maxLexemes)} YAML tokens`);
-    yield* parser.next(lexeme);
+    for (const token of parser.next(lexeme)) {
+      if (token.type === "error")
+        throw at(token.offset, escaped(token.message, 200));
+      yield token;
+    }
     if (levelsOf(parser) > maxLevels) throw tooDeep();
   }
   yield* parser.end();

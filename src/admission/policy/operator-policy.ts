@@ -6,6 +6,9 @@ import type { Logger } from "../../ports.js";
 import type { CompiledPolicy, PolicyEngine } from "../cedar/policy.js";
 import { maxPolicyBytes } from "../cedar/policy-engine.js";
 import { AdmissionError } from "../error.js";
+import { policyRemarks } from "./remarks.js";
+
+const MAX_RETRY_MS = 300_000;
 
 /** The operator layer's policy, which a reload may replace while requests are under way. */
 export interface OperatorPolicy {
@@ -26,6 +29,8 @@ export interface OperatorPolicyOptions {
   readonly watch: (file: string, listener: () => void) => () => void;
   readonly onReload: (result: "ok" | "error") => void;
   readonly logger: Logger;
+  /** When a reload that failed is tried again, later and later up to 5 minutes; default 5 s. */
+  readonly retryAfterMs?: number;
 }
 
 /**
@@ -35,38 +40,60 @@ export interface OperatorPolicyOptions {
 export async function openOperatorPolicy(
   options: OperatorPolicyOptions,
 ): Promise<OperatorPolicy> {
-  const { file, engine, onReload, logger } = options;
+  const { file, engine, onReload, logger, retryAfterMs = 5_000 } = options;
   let policy = await compileFile(file, engine);
-  warnWhenEmpty(policy, file, logger);
+  warnOf(policy, file, logger);
+  let failures = 0;
+  let retry: NodeJS.Timeout | undefined;
 
-  const readAgain = async () => {
+  function take(next: CompiledPolicy): void {
+    if (next.hash === policy.hash && failures === 0) return;
+    refuseEmptied(policy, next, file);
+    policy = next;
+    failures = 0;
+    onReload("ok");
+    logger.info({ file, rules: next.ruleCount }, "operator policy reloaded");
+    warnOf(next, file, logger);
+  }
+
+  async function readAgain(): Promise<void> {
+    clearTimeout(retry);
     try {
-      const next = await compileFile(file, engine);
-      if (next.hash === policy.hash) return;
-      policy = next;
-      onReload("ok");
-      logger.info({ file, rules: next.ruleCount }, "operator policy reloaded");
-      warnWhenEmpty(next, file, logger);
+      take(await compileFile(file, engine));
     } catch (thrown) {
       onReload("error");
       logger.error(
         { file, reason: errorText(thrown) },
         "cannot reload the operator policy, the last good one stays",
       );
+      // It may have failed for a passing reason, and the file does not change again for that.
+      const waitMs = Math.min(retryAfterMs * 2 ** failures, MAX_RETRY_MS);
+      failures += 1;
+      retry = setTimeout(() => void reload(), waitMs).unref();
     }
-  };
+  }
+
   // One at a time, so that an older text never replaces a newer one.
   let reading = Promise.resolve();
   const reload = () => (reading = reading.then(readAgain));
   const stopWatching = options.watch(file, () => void reload());
-  return { current: () => policy, reload, close: stopWatching };
+  // What changed between the first look and the watch would be missed for ever.
+  await reload();
+  return {
+    current: () => policy,
+    reload,
+    close() {
+      stopWatching();
+      clearTimeout(retry);
+    },
+  };
 }
 
 async function compileFile(
   file: string,
   engine: PolicyEngine,
 ): Promise<CompiledPolicy> {
-  const result = await engine.compile(await readPolicy(file));
+  const result = await engine.compile(await readPolicy(file), "operator");
   if (result.kind === "ok") return result.policy;
   throw invalid(
     `cannot compile the operator policy ${file}: ${result.message}`,
@@ -118,16 +145,21 @@ async function regularFileStats(handle: FileHandle): Promise<Stats> {
   return stats;
 }
 
-function warnWhenEmpty(
-  policy: CompiledPolicy,
+/** A file that was cut off while it was being written would drop every `forbid` and every demand. */
+function refuseEmptied(
+  last: CompiledPolicy,
+  next: CompiledPolicy,
   file: string,
-  logger: Logger,
 ): void {
-  if (policy.ruleCount > 0) return;
-  logger.warn(
-    { file },
-    "the operator policy has no rule: no module is granted anything",
+  if (last.ruleCount === 0 || next.ruleCount > 0) return;
+  throw invalid(
+    `the operator policy ${file} has no rule any more: write a policy that permits nothing, or start again without one`,
   );
+}
+
+function warnOf(policy: CompiledPolicy, file: string, logger: Logger): void {
+  for (const remark of policyRemarks(policy, "operator"))
+    logger.warn({ file, remark }, "the operator policy may not mean this");
 }
 
 function invalid(message: string, cause?: unknown): AdmissionError {

@@ -23,6 +23,7 @@ export async function refuseUnverifiable(
   logger: Logger,
 ): Promise<void> {
   if (source.type === "Path") return;
+  if (!policy.scopedActions.has("requireSignature")) return;
   const { location } = source.type === "OCI" ? source.ref : source.url;
   const layer = createLayer("operator", policy, NOBODY, engine, logger);
   if (!(await layer.permits({ action: "requireSignature", location }))) return;

@@ -9,13 +9,14 @@ import type { ModuleManifest } from "../manifest/manifest.js";
 /**
  * Holds the runtime and the step's `config` to what the manifest needs.
  * @param module what messages call it
- * @param config undefined when the Input has none, which is the empty object
+ * @param config read only when the manifest has a schema; undefined when the Input has none, which
+ *   is the empty object
  * @throws AdmissionError runtime-too-old, config-invalid
  */
 export function checkSuitability(
   manifest: ModuleManifest,
   module: string,
-  config: JsonValue | undefined,
+  config: () => JsonValue | undefined,
 ): void {
   const { minRuntime, configSchema } = manifest;
   if (minRuntime !== null && isRuntimeTooOld(minRuntime)) {
@@ -24,7 +25,7 @@ export function checkSuitability(
       `module ${module} requires runtime v${minRuntime} or newer, this is v${runtimeCompatibility}`,
     );
   }
-  const problem = configSchema?.check(config ?? {}) ?? null;
+  const problem = configSchema?.check(config() ?? {}) ?? null;
   if (problem !== null) {
     throw new AdmissionError(
       "config-invalid",

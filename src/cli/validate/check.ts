@@ -15,7 +15,7 @@ import type { Logger, ModuleSource } from "../../ports.js";
 import type { Findings, ModuleFinding, Refusal, Verdict } from "./finding.js";
 import { resolveModule, type ResolveParts } from "./resolve.js";
 import type { CompositeType, Subject } from "./subject.js";
-import { inputWarnings, pullWarnings } from "./warning.js";
+import { inputWarnings, policyWarnings, pullWarnings } from "./warning.js";
 
 /** What Inputs are judged with. */
 export interface CheckParts {
@@ -70,7 +70,10 @@ async function admit(
   const input = admission.readInput(readInput(request));
   findings.limits = input.limits;
   findings.compositionPolicy = input.compositionPolicy !== null;
-  findings.warnings.push(...inputWarnings(subject, input, ceilings));
+  findings.warnings.push(
+    ...inputWarnings(subject, input, ceilings),
+    ...policyWarnings(await admission.remarks(input), input),
+  );
   const { module } = input;
   if (module.kind === "from") findings.from = module.pathText;
 

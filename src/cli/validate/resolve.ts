@@ -90,7 +90,7 @@ async function judgeModule(
   const manifest = delivered && admission.readManifest(delivered, description);
   let grants = NO_GRANTS;
   if (manifest !== null) {
-    checkSuitability(manifest, description, readConfig(request));
+    checkSuitability(manifest, description, () => readConfig(request));
     if (manifest.requires.egress.length > 0) {
       findings.warnings.push({
         code: "egress-unsigned",

@@ -18,7 +18,9 @@ export type WarningCode =
   | "egress-unsigned"
   | "limit-at-ceiling"
   | "not-resolved"
+  | "manifest-for-any-module"
   | "path-source"
+  | "policy-remark"
   | "xr-mismatch";
 
 /** What an Input alone gives reason to say. */
@@ -56,6 +58,25 @@ export function inputWarnings(
     warnAtCeiling("timeout", `--module-timeout of ${ceilings.timeoutText}`);
   if (limits.memoryBytes === ceilings.memoryBytes)
     warnAtCeiling("memory", `--module-memory-limit of ${ceilings.memoryText}`);
+  return warnings;
+}
+
+/** What the compositionPolicy may not mean, and what the XR may borrow. */
+export function policyWarnings(
+  remarks: readonly string[],
+  { module }: AdmittedInput,
+): Warning[] {
+  const warnings = remarks.map((remark): Warning => ({
+    code: "policy-remark",
+    message: `compositionPolicy: ${remark}`,
+  }));
+  if (module.kind === "from" && module.manifestPath !== null) {
+    warnings.push({
+      code: "manifest-for-any-module",
+      message:
+        "module.manifestPath is the manifest of whichever file the composite resource names: what it is granted, every module under --module-dir is",
+    });
+  }
   return warnings;
 }
 

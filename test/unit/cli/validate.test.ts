@@ -549,6 +549,44 @@ f.yaml: Composition/things pipeline[5] step-5: OK (OCI named by spec.module of t
       });
     });
 
+    it("warns of what a compositionPolicy may not mean", async () => {
+      const policy = (text: string) =>
+        step(ociInput({ ref: pinned }, { compositionPolicy: text }));
+      const steps = [
+        policy("// nothing"),
+        policy("permit (principal, action, resource);"),
+        policy(
+          'forbid (principal, action == Action::"requireSignature", resource);',
+        ),
+        policy('forbid (principal, action == Action::"setEnv", resource);'),
+      ];
+
+      const { code, warnings } = await warningsOf(steps);
+
+      expect(code).toBe(0);
+      expect(warnings).toEqual(
+        [
+          "it has no rule: it permits nothing",
+          'rule "policy0" permits every action, pullModule and spendCredential included',
+          "it has a rule for requireSignature, about which this layer is never asked",
+        ].map((remark) => ({
+          code: "policy-remark",
+          message: `compositionPolicy: ${remark}`,
+        })),
+      );
+    });
+
+    it("warns of a manifest that the XR may put under any file", async () => {
+      const module = { type: "Path", from: "spec.m", manifestPath: "m.yaml" };
+
+      const { warnings } = await warningsOf([step(inputOf({ module }))]);
+
+      expect(warnings.map(({ code }) => code)).toEqual([
+        "path-source",
+        "manifest-for-any-module",
+      ]);
+    });
+
     it("warns of a pull credential that the step does not declare", async () => {
       const input = ociInput({ ref: pinned, credentials: "registry" });
       const steps = [

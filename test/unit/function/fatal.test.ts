@@ -19,11 +19,15 @@ describe("function/fatal", () => {
       code: thrown.code,
       message: "m",
       permanence: "permanent",
-      outcome: thrown instanceof AdmissionError ? "refused" : "error",
+      outcome:
+        thrown instanceof AdmissionError || thrown instanceof FunctionError
+          ? "refused"
+          : "error",
     });
   });
 
   it.each([
+    new AdmissionError("policy-unavailable", "m"),
     new EngineError("slot-wait", "m"),
     new EngineError("run-deadline", "m"),
     new EngineError("run-timeout", "m"),

@@ -7,12 +7,8 @@ import {
   type AdmittedInput,
   type JsonObject as InputObject,
 } from "../../../src/admission/index.js";
-import {
-  createInputCache,
-  stepKeyOf,
-} from "../../../src/function/input-cache.js";
+import { createInputCache } from "../../../src/function/input-cache.js";
 import { sourceParsers } from "../../../src/loader/index.js";
-import type { ModuleSource } from "../../../src/ports.js";
 import { scanRequest } from "../../../src/function/request.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { concat, greeterInput, requestBytes } from "./fixtures.js";
@@ -166,14 +162,13 @@ describe("function/input-cache", () => {
 
   it("gives steps one key when module and limits are the same", () => {
     const { readInput } = setUp();
-    const key = (concurrency: number | null, path: string, config = {}) => {
-      const source: ModuleSource = { type: "Path", path, manifestPath: null };
-      const limits = { concurrency };
-      return stepKeyOf(
-        readInput({ ...greeterInput, limits, config }).input,
-        source,
-      );
-    };
+    const key = (concurrency: number | null, path: string, config = {}) =>
+      readInput({
+        ...greeterInput,
+        module: { type: "Path", path },
+        limits: { concurrency },
+        config,
+      }).key;
 
     expect(key(null, "a.wasm")).toBe("");
     expect(key(2, "a.wasm", { x: 1 })).toBe(key(2, "a.wasm"));

@@ -44,7 +44,7 @@ export function equalItems(
 /** The same for equal values, as their fields are in order. */
 function textOf(value: JsonValue, work: Work): string {
   const text = JSON.stringify(value);
-  work.spendChars(text.length);
+  work.spendJson(text.length);
   return text;
 }
 

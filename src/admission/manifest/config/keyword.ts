@@ -4,11 +4,25 @@ import { describe, invalid } from "../../fields.js";
 import { isJsonObject, type JsonValue } from "../../json.js";
 import { emptyObject, ordered } from "./ordered.js";
 
+/** Where a schema is. */
+export interface SchemaPlace {
+  /** JSON pointer from the root. */
+  readonly pointer: string;
+  /** How many schemas it is in. */
+  readonly level: number;
+  /** How many names above it only a config knows. */
+  readonly openNames: number;
+  /** What it is compiled in: how many schemas, keywords and names are in that. */
+  readonly body: { parts: number };
+}
+
 /** One keyword in a schema, while that is read. */
 export interface KeywordUse {
   readonly value: JsonValue;
-  /** JSON pointer of the value, from the root of the schema. */
+  /** JSON pointer of the value. */
   readonly pointer: string;
+  /** The schema it is in. */
+  readonly place: SchemaPlace;
   readonly reader: SchemaReader;
 }
 
@@ -20,16 +34,14 @@ export type Keyword = (use: KeywordUse) => JsonValue | undefined;
 
 /** What keywords read their values with. */
 export interface SchemaReader {
-  /** Reads the schema at a pointer. */
-  schema(value: JsonValue, pointer: string): JsonValue;
-  /** Reads schemas for properties whose names the schema does not know. */
-  underAnyName<T>(read: () => T): T;
+  /** Reads a schema. */
+  schema(value: JsonValue, place: SchemaPlace): JsonValue;
   /** The pointer of the schema that a `$ref` names. */
   reference(ref: string, pointer: string): string;
   /** Compiles a regular expression. */
   pattern(source: string, pointer: string): void;
   /** Counts parts of the schema. */
-  count(parts: number, pointer: string): void;
+  count(parts: number, place: SchemaPlace): void;
 }
 
 /** Levels that a constant may have. */
@@ -91,13 +103,13 @@ export function textIn(use: KeywordUse): string {
  * @throws AdmissionError input-invalid
  */
 export function textsIn(use: KeywordUse): readonly string[] {
-  const { value, pointer, reader } = use;
+  const { value, place, reader } = use;
   if (
     !Array.isArray(value) ||
     !value.every((item): item is string => typeof item === "string")
   )
     throw unexpected(use, "a list of strings");
-  reader.count(value.length, pointer);
+  reader.count(value.length, place);
   return value;
 }
 
@@ -116,8 +128,15 @@ export function valueIn({ value, pointer }: KeywordUse): JsonValue {
  * The schema a keyword has.
  * @throws AdmissionError input-invalid
  */
-export function schemaIn({ value, pointer, reader }: KeywordUse): JsonValue {
-  return reader.schema(value, pointer);
+export function schemaIn(use: KeywordUse): JsonValue {
+  const { value, pointer, place, reader } = use;
+  return reader.schema(value, { ...place, pointer, level: place.level + 1 });
+}
+
+/** The same use, for schemas of properties whose names only a config knows. */
+export function underAnyName(use: KeywordUse): KeywordUse {
+  const { place } = use;
+  return { ...use, place: { ...place, openNames: place.openNames + 1 } };
 }
 
 /**
@@ -125,11 +144,11 @@ export function schemaIn({ value, pointer, reader }: KeywordUse): JsonValue {
  * @throws AdmissionError input-invalid
  */
 export function schemasIn(use: KeywordUse): readonly JsonValue[] {
-  const { value, pointer, reader } = use;
+  const { value, pointer } = use;
   if (!Array.isArray(value) || value.length === 0)
     throw unexpected(use, "a list of at least one schema");
   return (value as readonly JsonValue[]).map((item, index) =>
-    reader.schema(item, `${pointer}/${String(index)}`),
+    schemaIn({ ...use, value: item, pointer: `${pointer}/${index}` }),
   );
 }
 
@@ -138,9 +157,7 @@ export function schemasIn(use: KeywordUse): readonly JsonValue[] {
  * @throws AdmissionError input-invalid
  */
 export function schemaMapIn(use: KeywordUse): JsonValue {
-  return mapIn(use, ({ value, pointer, reader }) =>
-    reader.schema(value, pointer),
-  );
+  return mapIn(use, schemaIn);
 }
 
 /**
@@ -152,17 +169,20 @@ export function namesMapIn(use: KeywordUse): JsonValue {
     const names = textsIn(entry);
     if (names.length > maxNames)
       throw refused(entry.pointer, `it has more than ${maxNames} names`);
-    entry.reader.count(1, entry.pointer);
+    use.reader.count(1, use.place);
     return names;
   });
 }
 
-/** The fields of the object a keyword has, each of them read. */
-function mapIn(
+/**
+ * The fields of the object a keyword has, each of them read.
+ * @throws AdmissionError input-invalid
+ */
+export function mapIn(
   use: KeywordUse,
-  read: (entry: KeywordUse) => JsonValue,
+  read: (entry: KeywordUse, name: string) => JsonValue,
 ): JsonValue {
-  const { value, pointer, reader } = use;
+  const { value, pointer } = use;
   if (!isJsonObject(value)) throw unexpected(use, "an object");
   const map = emptyObject();
   for (const [name, entry] of Object.entries(value)) {
@@ -170,7 +190,7 @@ function mapIn(
     if (name === "__proto__" || LONE_SURROGATE.test(name))
       throw refused(pointer, `the name ${quoted(name)} is not supported`);
     const at = `${pointer}/${escapeKey(name)}`;
-    map[name] = read({ value: entry, pointer: at, reader });
+    map[name] = read({ ...use, value: entry, pointer: at }, name);
   }
   return map;
 }

@@ -1,6 +1,7 @@
 import {
   countIn,
   type Keyword,
+  mapIn,
   namesMapIn,
   numberIn,
   schemaIn,
@@ -8,6 +9,7 @@ import {
   schemasIn,
   textIn,
   textsIn,
+  underAnyName,
   unexpected,
   valueIn,
 } from "./keyword.js";
@@ -54,20 +56,18 @@ const uniqueItemsKeyword: Keyword = (use) => {
 const refKeyword: Keyword = (use) =>
   use.reader.reference(textIn(use), use.pointer);
 
-const patternPropertiesKeyword: Keyword = (use) => {
-  const schemas = use.reader.underAnyName(() => schemaMapIn(use));
-  for (const source of Object.keys(schemas as object))
-    use.reader.pattern(source, `${use.pointer}`);
-  return schemas;
-};
+const patternPropertiesKeyword: Keyword = (use) =>
+  mapIn(underAnyName(use), (entry, source) => {
+    use.reader.pattern(source, entry.pointer);
+    return schemaIn(entry);
+  });
 
 /** A schema for properties that others do not name. */
-const othersKeyword: Keyword = (use) =>
-  use.reader.underAnyName(() => schemaIn(use));
+const othersKeyword: Keyword = (use) => schemaIn(underAnyName(use));
 
 /** Only `$ref` leads there. */
 const definitionsKeyword: Keyword = (use) => {
-  schemaMapIn(use);
+  schemaMapIn({ ...use, place: { ...use.place, body: { parts: 0 } } });
   return undefined;
 };
 

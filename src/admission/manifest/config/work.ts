@@ -8,8 +8,9 @@ const maxStackUnits = 12_000;
 const callUnits = 12;
 /** Instructions of a pattern that are followed for a character in the time of a step. */
 const instructionsPerStep = 16;
-/** Characters that are written out or counted in the time of a step. */
+/** Characters that are counted in the time of a step, and that are written as JSON. */
 const charsPerStep = 64;
+const jsonCharsPerStep = 16;
 
 const tooMuch =
   "checking it takes more steps or levels than a module's schema may cause";
@@ -56,6 +57,14 @@ export class Work {
   }
 
   /**
+   * Counts the steps that so many characters of JSON take.
+   * @throws Uncheckable
+   */
+  spendJson(chars: number): void {
+    this.spend(Math.ceil(chars / jsonCharsPerStep));
+  }
+
+  /**
    * Whether a pattern matches, when that is not too much work.
    * @throws Uncheckable
    */
@@ -67,15 +76,17 @@ export class Work {
   }
 
   /**
-   * Calls a function of so many parts. A stack that overflows is not always an exception: inside a
-   * regular expression it ends the process.
+   * Enters a function of so many parts; who enters it leaves it. A stack that overflows is not
+   * always an exception: inside a regular expression it ends the process.
    * @throws Uncheckable
    */
-  call<T>(parts: number, body: () => T): T {
+  enter(parts: number): void {
     this.#stackUnits += callUnits + parts;
     if (this.#stackUnits > maxStackUnits) throw new Uncheckable(tooMuch);
-    const result = body();
+  }
+
+  /** Leaves a function of so many parts. */
+  leave(parts: number): void {
     this.#stackUnits -= callUnits + parts;
-    return result;
   }
 }

@@ -355,7 +355,8 @@ function contextIp() {
 function compile(text: string): ReturnType<typeof compileDialAddress> {
   const vetted = vet(cedar, text);
   if (vetted.kind === "error") throw new Error(vetted.message);
-  return compileDialAddress(vetted.value, readStructure(vetted.value).rules);
+  const { rules } = vetted.value;
+  return compileDialAddress(rules, readStructure(rules).rules);
 }
 
 function cidrsOf(text: string) {

@@ -394,22 +394,35 @@ describe("admission/cedar/policy-engine", () => {
           want: false,
         },
         {
-          name: "a signature, by a rule for every action",
+          name: "no signature, by a rule for every action",
           policy: PERMIT_ALL,
-          question: signature("ghcr.io/open/a"),
-          want: true,
-        },
-        {
-          name: "a signature, by a rule that asks for a namespace",
-          policy:
-            'permit (principal, action, resource) when { principal.namespace == "team-a" };',
-          principal: TEAM,
           question: signature("ghcr.io/open/a"),
           want: false,
         },
         {
+          name: "a signature, whatever a forbid of every action says",
+          policy: `${scoped("requireSignature", 'in Repository::"ghcr.io/secure"')}
+            forbid (principal, action, resource) unless { principal.namespace like "prod-*" };`,
+          question: signature("ghcr.io/secure/a"),
+          want: true,
+        },
+        {
+          name: "a signature, by a rule that names several actions",
+          policy:
+            'permit (principal, action in [Action::"setEnv", Action::"requireSignature"], resource);',
+          question: signature("ghcr.io/open/a"),
+          want: true,
+        },
+        {
+          name: "a signature, by a name that is spelt with an escape",
+          policy:
+            'permit (principal, action == Action::"require\\u{53}ignature", resource);',
+          question: signature("ghcr.io/open/a"),
+          want: true,
+        },
+        {
           name: "a signature, where a forbid excepts a repository",
-          policy: `${PERMIT_ALL}
+          policy: `permit (principal, action == Action::"requireSignature", resource);
             forbid (principal, action == Action::"requireSignature", resource in Repository::"ghcr.io/open");`,
           question: signature("ghcr.io/open/a"),
           want: false,

@@ -83,7 +83,41 @@ describe("admission/cedar/vet", () => {
       const vetted = vet(cedar, text);
 
       expect(vetted).toMatchObject({ kind: "ok" });
-      expect(vetted.kind === "ok" && vetted.value).toHaveLength(rules);
+      expect(vetted.kind === "ok" && vetted.value.rules).toHaveLength(rules);
+    });
+  });
+
+  describe("warns of rules that never apply", () => {
+    const never =
+      "policy is impossible: the policy expression evaluates to false for all valid requests";
+
+    it.each([
+      {
+        name: "a forbid of another resource's type",
+        text: '\nforbid (principal, action == Action::"setEnv", resource in Repository::"ghcr.io/a");',
+        want: [
+          "line 2: for policy `policy0`, unable to find an applicable action given the policy scope constraints",
+          `line 2: for policy \`policy0\`, ${never}`,
+        ],
+      },
+      {
+        name: "a condition that is never true",
+        text: 'permit (principal, action == Action::"setEnv", resource) when { false };',
+        want: [`line 1: for policy \`policy0\`, ${never}`],
+      },
+      {
+        name: "no rule that only asks for a repository",
+        text: `permit (principal, action == Action::"spendCredential", resource) when { context has repository };
+          permit (principal, action == Action::"spendCredential", resource) unless { context has repository };
+          permit (principal, action == Action::"spendCredential", resource) when { context.repository in Repository::"ghcr.io/a" };`,
+        want: [],
+      },
+    ])("$name", ({ text, want }) => {
+      const vetted = vet(cedar, text);
+
+      expect(vetted.kind === "ok" && [...vetted.value.warnings].sort()).toEqual(
+        [...want].sort(),
+      );
     });
   });
 
@@ -97,7 +131,7 @@ describe("admission/cedar/vet", () => {
 
     expect(
       vetted.kind === "ok" &&
-        vetted.value.map(({ annotations }) => annotations?.["id"]),
+        vetted.value.rules.map(({ annotations }) => annotations?.["id"]),
     ).toEqual(Array.from({ length: 12 }, (_, i) => String(i)));
   });
 

@@ -194,7 +194,7 @@ describe("admission/manifest/yaml-document", () => {
     {
       name: "60 000 commas (C73)",
       text: `[${",".repeat(60_000)}]`,
-      want: "it has more than 32768 YAML tokens",
+      want: "it has more than 24576 YAML tokens",
     },
     {
       name: "30 000 bad escapes",
@@ -203,6 +203,54 @@ describe("admission/manifest/yaml-document", () => {
     },
   ])("refuses $name", ({ text, want }) => {
     expect(() => parseYaml(text)).toThrow(want);
+  });
+
+  // All the others would each be made into an Error.
+  it.each([
+    {
+      name: "a warning before an error",
+      text: 'a: !env HOME\nb: "\\x"',
+      want: "line 1: Unresolved tag: !env",
+    },
+    {
+      name: "what the parser does not understand before what is below it",
+      text: 'a: "\\x"]\nb: 1',
+      want: "line 1: Unexpected flow-seq-end",
+    },
+    {
+      name: "a problem inside of others, said once",
+      text: '[[[["\\x"]]]]',
+      want: /^line 1: Invalid escape sequence \\\\x$/,
+    },
+    {
+      name: "60 000 quotes",
+      text: '"'.repeat(48_000),
+      want: "YAML tokens",
+    },
+    {
+      name: "an end without a document",
+      text: "...",
+      want: "line 1: Unexpected doc-end without preceding document",
+    },
+  ])("stops at the first problem: $name", ({ text, want }) => {
+    expect(() => parseYaml(text)).toThrow(want);
+  });
+
+  it("reads a manifest of 64 KiB whose lines are short", () => {
+    const names = Array.from(
+      { length: 1640 },
+      (_, i) => `property${String(i)}`,
+    );
+    const properties = names.map((name) => [name, { type: "string" }]);
+    const text = stringify({
+      config: {
+        schema: { properties: Object.fromEntries(properties) as object },
+      },
+    });
+
+    expect(text.length).toBeGreaterThan(63 * 1024);
+    expect(text.length).toBeLessThan(64 * 1024);
+    expect(() => parseYaml(text)).not.toThrow();
   });
 
   it("says on one line what is wrong", () => {

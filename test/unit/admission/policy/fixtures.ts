@@ -35,6 +35,7 @@ export function compiledPolicy(
     text,
     hash: `hash of ${text}`,
     ruleCount: text === "" ? 0 : 1,
+    warnings: [],
     scopedActions: new Set(scoped),
     dialAddress: { permit: [], forbid: [] },
   };

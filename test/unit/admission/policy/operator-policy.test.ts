@@ -26,8 +26,11 @@ beforeEach(() => {
   });
 });
 
+/** What happens between the first look at the file and the watch. */
+let whenWatched: () => void = () => undefined;
+
 /** A policy file that is followed. */
-async function follow(engine = fakePolicyEngine()) {
+async function follow(engine = fakePolicyEngine(), retryAfterMs = 60_000) {
   const { logger, lines } = recordingLogger();
   const reloads: string[] = [];
   let changed: (() => void) | undefined;
@@ -36,11 +39,13 @@ async function follow(engine = fakePolicyEngine()) {
     engine,
     watch(watched, listener) {
       expect(watched).toBe(file);
+      whenWatched();
       changed = listener;
       return () => (changed = undefined);
     },
     onReload: (result) => reloads.push(result),
     logger,
+    retryAfterMs,
   });
   return {
     policy,
@@ -72,8 +77,8 @@ describe("admission/policy/operator-policy", () => {
     expect(lines).toMatchObject([
       {
         level: "warn",
-        message:
-          "the operator policy has no rule: no module is granted anything",
+        message: "the operator policy may not mean this",
+        fields: { remark: "it has no rule: it permits nothing" },
       },
     ]);
   });
@@ -226,6 +231,90 @@ describe("admission/policy/operator-policy", () => {
     await Promise.all([first, second]);
 
     expect(text()).toBe("three");
+  });
+
+  it("sees what changed before it was watched", async () => {
+    writeFileSync(file, "one");
+    whenWatched = () => {
+      writeFileSync(file, "two");
+    };
+    onTestFinished(() => {
+      whenWatched = () => undefined;
+    });
+
+    const { text, reloads } = await follow();
+
+    expect(text()).toBe("two");
+    expect(reloads).toEqual(["ok"]);
+  });
+
+  it("tries again what failed for a passing reason", async () => {
+    writeFileSync(file, "one");
+    const engine = fakePolicyEngine();
+    const { policy, text, reloads, lines } = await follow(engine, 1);
+    const compile = engine.compile.bind(engine);
+    let refusals = 2;
+    engine.compile = (...args) =>
+      refusals-- > 0
+        ? Promise.reject(new AdmissionError("policy-unavailable", "too much"))
+        : compile(...args);
+
+    writeFileSync(file, "two");
+    await policy.reload();
+
+    expect(text()).toBe("one");
+    await expect.poll(text).toBe("two");
+    expect(reloads).toEqual(["error", "error", "ok"]);
+    expect(lines[0]).toMatchObject({ fields: { reason: "too much" } });
+  });
+
+  it("says so when a file that was bad is as it was", async () => {
+    writeFileSync(file, "one");
+    const { policy, reloads, lines } = await follow();
+
+    writeFileSync(file, "broken");
+    await policy.reload();
+    writeFileSync(file, "one");
+    await policy.reload();
+
+    expect(reloads).toEqual(["error", "ok"]);
+    expect(lines.at(-1)).toMatchObject({
+      message: "operator policy reloaded",
+    });
+  });
+
+  it("does not take a file that was emptied for a policy", async () => {
+    writeFileSync(file, "one");
+    const { policy, text, reloads, lines } = await follow();
+
+    writeFileSync(file, "");
+    await policy.reload();
+
+    expect(text()).toBe("one");
+    expect(reloads).toEqual(["error"]);
+    expect(lines).toMatchObject([
+      {
+        level: "error",
+        fields: {
+          reason: expect.stringContaining("has no rule any more") as string,
+        },
+      },
+    ]);
+  });
+
+  it("compiles as the operator", async () => {
+    writeFileSync(file, "one");
+    const engine = fakePolicyEngine();
+    const layers: unknown[] = [];
+    const compile = engine.compile.bind(engine);
+    engine.compile = (text, layer) => {
+      layers.push(layer);
+      return compile(text);
+    };
+
+    await follow(engine);
+
+    expect(new Set(layers)).toEqual(new Set(["operator"]));
   });
 
   it("stops watching", async () => {

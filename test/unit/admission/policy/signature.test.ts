@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 
+import type { ActionName } from "../../../../src/admission/cedar/policy.js";
 import { AdmissionError } from "../../../../src/admission/index.js";
 import { refuseUnverifiable } from "../../../../src/admission/policy/signature.js";
 import { sourceParsers } from "../../../../src/loader/index.js";
@@ -28,7 +29,11 @@ const http: ModuleSource = {
 };
 const path: ModuleSource = { type: "Path", path: "m.wasm", manifestPath: null };
 
-async function judge(source: ModuleSource, demanded: boolean) {
+async function judge(
+  source: ModuleSource,
+  demanded: boolean,
+  scoped: readonly ActionName[] = ["requireSignature"],
+) {
   const asked: unknown[] = [];
   const engine = fakePolicyEngine((_policy, principal, question) => {
     asked.push(principal, question);
@@ -36,7 +41,7 @@ async function judge(source: ModuleSource, demanded: boolean) {
   });
   const outcome: unknown = await refuseUnverifiable(
     source,
-    compiledPolicy("demand"),
+    compiledPolicy("demand", scoped),
     engine,
     recordingLogger().logger,
   ).catch((thrown: unknown) => thrown);
@@ -74,6 +79,13 @@ describe("admission/policy/signature", () => {
   it("lets a module pass that need not be signed", async () => {
     expect((await judge(oci, false)).error).toBeUndefined();
     expect((await judge(http, false)).error).toBeUndefined();
+  });
+
+  it("asks nothing of a policy that demands no signatures", async () => {
+    expect(await judge(oci, true, ["setEnv"])).toEqual({
+      asked: [],
+      error: undefined,
+    });
   });
 
   it("does not ask about a Path module", async () => {

@@ -21,11 +21,16 @@ function refusal(act: () => void): AdmissionError | undefined {
   return undefined;
 }
 
+/** Whoever has no schema has no use for a config, which may be large. */
+const unread = () => {
+  throw new Error("read without need");
+};
+
 describe("admission/policy/suitability checkSuitability", () => {
   it("takes a manifest that needs nothing", () => {
     expect(
       refusal(() => {
-        checkSuitability(manifestOf(), MODULE, undefined);
+        checkSuitability(manifestOf(), MODULE, unread);
       }),
     ).toBeUndefined();
   });
@@ -33,7 +38,7 @@ describe("admission/policy/suitability checkSuitability", () => {
   it("takes this runtime, and refuses to be older than a module needs", () => {
     const needing = (minRuntime: string) =>
       refusal(() => {
-        checkSuitability(manifestOf({}, { minRuntime }), MODULE, undefined);
+        checkSuitability(manifestOf({}, { minRuntime }), MODULE, unread);
       });
 
     expect(needing(runtimeCompatibility)).toBeUndefined();
@@ -53,7 +58,11 @@ describe("admission/policy/suitability checkSuitability", () => {
     };
     const check = (config: JsonValue | undefined) =>
       refusal(() => {
-        checkSuitability(manifestOf({}, { configSchema }), MODULE, config);
+        checkSuitability(
+          manifestOf({}, { configSchema }),
+          MODULE,
+          () => config,
+        );
       });
 
     expect(check(undefined)).toBeUndefined();
