@@ -8,7 +8,7 @@ import { smallState, type RequestParts } from "../request.js";
 import { startFunction, withServers } from "../server-process.js";
 import { formatRatio, formatUs, judge, type Row } from "../table.js";
 
-/** A source that the composite resource chooses, a fence, a manifest, credentials and a schema. */
+/** What a Composition may say of a module that the composite resource chooses. */
 const COMPOSITION_POLICY = `
 permit (principal, action == Action::"pullModule",
         resource in Repository::"ghcr.io/example");
@@ -96,7 +96,11 @@ export const admission: Case = {
         ours: formatUs(policy),
         beside: `config of 1 MiB ${formatUs(config)}`,
         ratio: formatRatio(policy / config),
-        target: "",
+        target: judge(policy / config, {
+          kind: "at-most",
+          limit: 1.1,
+          unit: "× config",
+        }),
       },
     ] satisfies Row[];
   },

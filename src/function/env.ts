@@ -27,8 +27,8 @@ export function materialiseEnv(
   moduleDescription: string,
   isAsked: (binding: CredentialBinding) => boolean = () => true,
 ): EnvVariable[] {
-  if (bindings.length === 0) return [];
   const asked = bindings.filter(isAsked);
+  if (asked.length === 0) return [];
   const names = asked.map(({ credential }) => credential);
   const carried = readCredentials(request, names);
   return asked.map((binding) => {

@@ -71,7 +71,7 @@ export function createRunFunction(options: RunFunctionOptions): RunFunction {
           request,
           xr: readComposite(request),
           scope,
-          logger: logger.child({ tag: request.tag }),
+          logger: logger.child({ tag: request.logTag }),
         },
         options,
       );
@@ -82,7 +82,7 @@ export function createRunFunction(options: RunFunctionOptions): RunFunction {
       metrics.requestEnded(fatal.outcome);
       if (scope.cancelled) return { kind: "cancelled" };
       const elapsedMs = clock.monotonicMs() - startedAtMs;
-      logFatal(fatal, thrown, { tag: request?.tag, elapsedMs }, logger);
+      logFatal(fatal, thrown, { tag: request?.logTag, elapsedMs }, logger);
       if (request === undefined || fatal.code === "wire-malformed") {
         return { kind: "malformed", message: fatal.message };
       }

@@ -2,7 +2,7 @@ import type { PathSegment } from "../admission/index.js";
 import { entryHasKey, readMapEntry } from "./map-entry.js";
 import { listValuesNumber, structFieldsNumber } from "./struct.js";
 import { contentOf, type ValueContent } from "./value-content.js";
-import { bytesValues, type WireRange } from "./wire.js";
+import { bytesValues, WireReader, wireType, type WireRange } from "./wire.js";
 
 /** Where a value lies in a Struct. */
 export type ValueLookup =
@@ -60,8 +60,11 @@ function entryAt(
   if (key.toString() !== wanted) return undefined;
   let found: WireRange | undefined;
   for (const piece of struct) {
-    for (const entry of bytesValues(bytes, piece, structFieldsNumber)) {
-      if (entryHasKey(bytes, entry, key)) found = entry;
+    const reader = new WireReader(bytes, piece);
+    while (reader.next()) {
+      if (reader.fieldNumber !== structFieldsNumber) continue;
+      if (reader.wireType !== wireType.bytes) continue;
+      if (entryHasKey(bytes, reader.value(), key)) found = reader.value();
     }
   }
   return found && readMapEntry(bytes, found).values;

@@ -21,14 +21,16 @@ export function contentOf(
   let kind: ScalarKind | ContainerKind = "null";
   let start = 0;
   let end = 0;
-  let pieces: WireRange[] = [];
+  // Replaced ones count too, or two kinds in turn would go on without end.
+  const pieces: WireRange[] = [];
+  let firstPiece = 0;
   for (const range of value) {
     const reader = new WireReader(bytes, range);
     while (reader.next()) {
       const next = kindOf(reader);
       if (next === undefined) continue;
       if (isContainer(next)) {
-        if (next !== kind) pieces = [];
+        if (next !== kind) firstPiece = pieces.length;
         addPiece(pieces, reader.value(), containerName[next]);
       }
       start = reader.valueStart;
@@ -36,7 +38,7 @@ export function contentOf(
       kind = next;
     }
   }
-  if (isContainer(kind)) return { kind, pieces };
+  if (isContainer(kind)) return { kind, pieces: pieces.slice(firstPiece) };
   return { kind, scalar: { start, end } };
 }
 

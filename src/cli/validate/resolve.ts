@@ -106,10 +106,12 @@ async function judgeModule(
   if (credentials !== null) {
     requireCredentials(request, grants.credentials, description);
     // Which keys the Secret has is known in the cluster only.
-    const unbound = grants.env.filter(
-      (env) => !credentials.has(env.credential),
+    materialiseEnv(
+      request,
+      grants.env,
+      description,
+      ({ credential }) => !credentials.has(credential),
     );
-    materialiseEnv(request, unbound, description);
   }
   findings.grants = {
     credentials: [...grants.carried],

@@ -863,7 +863,7 @@ requires:
         '[credential-missing]: module Path m.wasm: requires.credentials[0]: the request carries no credential "cmdb"; declare it on the pipeline step',
       );
       expect(await run("cmdb")).toBe(
-        '[credential-missing]: module Path m.wasm: requires.env TOKEN: the request carries no credential "db"; declare it on the pipeline step',
+        '[credential-missing]: module Path m.wasm: requires.env[0] (TOKEN): the request carries no credential "db"; declare it on the pipeline step',
       );
     });
 

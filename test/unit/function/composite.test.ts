@@ -297,4 +297,44 @@ describe("function/composite", () => {
       "cannot read the composite resource: it has",
     );
   });
+
+  it("takes a value that has as many values in it as the Input may have", () => {
+    const items = (count: number) =>
+      requestOf(
+        entry("a", message(6, new Array<Part>(count).fill(message(1, [])))),
+      );
+
+    expect(readComposite(items(4_095)).field(["a"]).kind).toBe("found");
+    expect(() => readComposite(items(4_096)).field(["a"])).toThrow(
+      /^cannot read a from the composite resource: it has more than 4096 values$/,
+    );
+  });
+
+  it.each([
+    {
+      name: "observed.composite",
+      state: Buffer.alloc(2 * 65, bytesField(1, Buffer.of())),
+    },
+    {
+      name: "observed.composite.resource",
+      state: bytesField(1, Buffer.alloc(2 * 65, bytesField(1, Buffer.of()))),
+    },
+    {
+      name: "struct_value",
+      state: message(1, [
+        message(1, [
+          message(1, [
+            text(1, "metadata"),
+            message(2, new Array<Part>(65).fill(message(5, []))),
+          ]),
+        ]),
+      ]).wire,
+    },
+  ])("refuses a resource of too many pieces ($name)", ({ name, state }) => {
+    const composite = readComposite(scanRequest(bytesField(2, state)));
+
+    expect(() => composite.namespace).toThrow(
+      `the field ${name} occurs more than 64 times in one message`,
+    );
+  });
 });

@@ -1,8 +1,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import fc, { type Arbitrary } from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import {
+  maxDataKeys,
+  maxEntryNames,
   readCredentials,
   withholdCredentials,
 } from "../../../src/function/credentials.js";
@@ -416,6 +418,63 @@ describe("function/credentials", () => {
       expect(decoded.meta?.tag).toBe("a-tag");
     });
 
+    it.each([
+      {
+        name: "that is not granted",
+        names: ["registry", "db"],
+        decodes: 1,
+        kept: false,
+      },
+      {
+        name: "that is granted",
+        names: new Array<string>(maxEntryNames).fill("db"),
+        decodes: maxEntryNames,
+        kept: true,
+      },
+    ])("decodes no name behind one $name", ({ names, decodes, kept }) => {
+      const parts = names.map((name) => text(1, name));
+      const more = kept ? [] : new Array<Part>(1000).fill(text(1, "db"));
+      const request = scanRequest(credential(...parts, ...more));
+      const decode = vi.spyOn(TextDecoder.prototype, "decode");
+      try {
+        const forwarded = withholdCredentials(request, granting("db"));
+
+        expect(forwarded.length > 0).toBe(kept);
+        expect(decode).toHaveBeenCalledTimes(decodes);
+      } finally {
+        decode.mockRestore();
+      }
+    });
+
+    it("refuses an entry of more granted names than anybody writes", () => {
+      const parts = new Array<Part>(maxEntryNames + 1).fill(text(1, "db"));
+      const request = scanRequest(credential(...parts));
+
+      expect(() => withholdCredentials(request, granting("db"))).toThrow(
+        "the field key occurs more than 8 times in one message",
+      );
+      expect(withholdCredentials(request, granting())).toHaveLength(0);
+    });
+
+    it("removes neighbours as one, so that a thousand are not a thousand slices", () => {
+      const bytes = concat(
+        requestBytes(),
+        ...new Array<Uint8Array>(1000).fill(credential(text(1, "db"))),
+        requestBytes({ desired: {} }),
+        credential(text(1, "db")),
+      );
+      const want = concat(requestBytes(), requestBytes({ desired: {} }));
+      const join = vi.spyOn(Buffer, "concat");
+      try {
+        const forwarded = withholdCredentials(scanRequest(bytes), granting());
+
+        expect([...forwarded]).toEqual([...want]);
+        expect(join.mock.calls.map(([slices]) => slices.length)).toEqual([3]);
+      } finally {
+        join.mockRestore();
+      }
+    });
+
     it("does not look at state, however deep", () => {
       const deep = bytesField(2, bytesField(1, bytesField(1, deepStruct(1e5))));
       const bytes = concat(requestBytes(), deep);
@@ -510,6 +569,42 @@ describe("function/credentials", () => {
       { name: "a group", bytes: group(7, text(1, "db").wire).wire },
     ])("finds no credential in $name of that number", ({ bytes }) => {
       expect(readCredentials(scanRequest(bytes), ["db"]).size).toBe(0);
+    });
+
+    it("reads as many keys as it says, of all credentials together", () => {
+      const keys = (count: number) =>
+        bytesField(
+          2,
+          bytesField(1, Buffer.alloc(2 * count, bytesField(1, Buffer.of()))),
+        );
+      const request = scanRequest(
+        concat(
+          credential(text(1, "db"), keys(maxDataKeys - 1)),
+          credential(text(1, "cmdb"), keys(1)),
+          credential(text(1, "api"), keys(2)),
+        ),
+      );
+
+      expect(readCredentials(request, ["db", "cmdb"]).size).toBe(2);
+      expect(() => readCredentials(request, ["db", "api"])).toThrow(
+        "the step's credentials have more than 16384 keys",
+      );
+    });
+
+    it.each([
+      { name: "value", piece: bytesField(2, Buffer.of()) },
+      {
+        name: "credential_data",
+        piece: bytesField(2, Buffer.alloc(2 * 65, bytesField(1, Buffer.of()))),
+      },
+    ])("refuses a credential of too many pieces ($name)", ({ name, piece }) => {
+      const count = name === "value" ? 65 : 1;
+      const pieces = new Array<Uint8Array>(count).fill(piece);
+      const request = scanRequest(credential(text(1, "db"), ...pieces));
+
+      expect(() => readCredentials(request, ["db"])).toThrow(
+        `the field ${name} occurs more than 64 times in one message`,
+      );
     });
 
     it("refuses a credential that is no message", () => {

@@ -6,6 +6,7 @@ import {
   requireCredentials,
 } from "../../../src/function/env.js";
 import { scanRequest } from "../../../src/function/request.js";
+import { bytesField } from "../../../src/function/wire.js";
 import { requestBytes } from "./fixtures.js";
 
 const description = "Path greeter.wasm";
@@ -79,8 +80,29 @@ describe("function/env", () => {
       ]);
     });
 
-    it("binds nothing to a module that asks for nothing", () => {
-      expect(materialiseEnv(requestWith({}), [], description)).toEqual([]);
+    it("binds nothing to a module that asks for nothing, and looks at nothing", () => {
+      const broken = scanRequest(bytesField(7, Uint8Array.of(0xff)));
+
+      expect(materialiseEnv(broken, [], description)).toEqual([]);
+    });
+
+    it("leaves out what is not asked for, and counts it all the same", () => {
+      const request = requestWith({ db: { url: "u" } });
+      const bindings = [
+        { name: "TOKEN", credential: "api", key: "token" },
+        { name: "DB", credential: "db", key: "url" },
+        { name: "USER", credential: "db", key: "user" },
+      ];
+      const environment = (...asked: string[]) =>
+        materialiseEnv(request, bindings, "m", ({ name }) =>
+          asked.includes(name),
+        );
+
+      expect(environment("DB")).toEqual([{ name: "DB", value: "u" }]);
+      expect(environment()).toEqual([]);
+      expect(() => environment("DB", "USER")).toThrow(
+        'module m: requires.env[2] (USER): credential "db" has no key "user"',
+      );
     });
 
     it.each([
@@ -88,41 +110,44 @@ describe("function/env", () => {
         name: "no credential at all",
         credentials: {},
         code: "credential-missing",
-        want: 'requires.env A: the request carries no credential "db"; declare it on the pipeline step',
+        want: 'requires.env[1] (A): the request carries no credential "db"; declare it on the pipeline step',
       },
       {
         name: "another credential only",
         credentials: { dB: { url: "secret" } },
         code: "credential-missing",
-        want: 'requires.env A: the request carries no credential "db"; declare it on the pipeline step',
+        want: 'requires.env[1] (A): the request carries no credential "db"; declare it on the pipeline step',
       },
       {
         name: "a credential without the key",
         credentials: { db: { URL: "secret" } },
         code: "credential-missing",
-        want: 'requires.env A: credential "db" has no key "url"',
+        want: 'requires.env[1] (A): credential "db" has no key "url"',
       },
       {
         name: "a value that is not UTF-8",
         credentials: { db: { url: Uint8Array.of(0x73, 0xc3) } },
         code: "env-invalid",
-        want: 'requires.env A: key "url" of credential "db" is not UTF-8 text',
+        want: 'requires.env[1] (A): key "url" of credential "db" is not UTF-8 text',
       },
       {
         name: "half a character",
         credentials: { db: { url: Uint8Array.of(0xed, 0xa0, 0x80) } },
         code: "env-invalid",
-        want: 'requires.env A: key "url" of credential "db" is not UTF-8 text',
+        want: 'requires.env[1] (A): key "url" of credential "db" is not UTF-8 text',
       },
       {
         name: "a NUL character",
         credentials: { db: { url: "secret\0" } },
         code: "env-invalid",
-        want: 'requires.env A: key "url" of credential "db" holds a NUL character',
+        want: 'requires.env[1] (A): key "url" of credential "db" holds a NUL character',
       },
     ])("refuses $name", ({ credentials, code, want }) => {
-      const request = requestWith(credentials);
-      const bindings = [{ name: "A", credential: "db", key: "url" }];
+      const request = requestWith({ api: { token: "t" }, ...credentials });
+      const bindings = [
+        { name: "TOKEN", credential: "api", key: "token" },
+        { name: "A", credential: "db", key: "url" },
+      ];
 
       const got = refusal(() => materialiseEnv(request, bindings, description));
 
@@ -136,7 +161,7 @@ describe("function/env", () => {
       const bindings = [{ name: "A\n", credential: 'd"b', key: "u\u202el" }];
 
       expect(() => materialiseEnv(requestWith({}), bindings, "m")).toThrow(
-        String.raw`module m: requires.env A\u000a: the request carries no credential "d\"b"`,
+        String.raw`module m: requires.env[0] (A\u000a): the request carries no credential "d\"b"`,
       );
       expect(() =>
         materialiseEnv(requestWith({ 'd"b': {} }), bindings, "m"),

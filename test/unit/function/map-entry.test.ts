@@ -1,8 +1,20 @@
-import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
 
-import { readMapEntry } from "../../../src/function/map-entry.js";
+import { entryHasKey, readMapEntry } from "../../../src/function/map-entry.js";
+import { maxPieces } from "../../../src/function/pieces.js";
 import { concat } from "./fixtures.js";
-import { group, text, varint, type Part } from "./wire-parts.js";
+import {
+  group,
+  join,
+  mistyped,
+  part,
+  some,
+  text,
+  unknownField,
+  varint,
+  type Part,
+} from "./wire-parts.js";
 
 /** Key and values as text. */
 function read(...fields: readonly Part[]) {
@@ -53,11 +65,98 @@ describe("function/map-entry", () => {
     expect(read(...fields)).toEqual(want);
   });
 
-  it("refuses a key that is not UTF-8, even one that another replaces", () => {
-    const broken = { ...text(1, ""), wire: Uint8Array.of(10, 1, 0xff) };
+  it("refuses a key that is not UTF-8, unless another replaces it", () => {
+    const broken = part(Uint8Array.of(10, 1, 0xff));
 
-    expect(() => read(broken, text(1, "k"))).toThrow(
+    expect(read(broken, text(1, "k")).key).toBe("k");
+    expect(() => read(text(1, "k"), broken)).toThrow(
       "not a protobuf message: a string is not UTF-8",
     );
+  });
+
+  it("decodes one key of a thousand", () => {
+    const keys = Array.from({ length: 1000 }, (_, i) => text(1, `k${i}`));
+    const decode = vi.spyOn(TextDecoder.prototype, "decode");
+    try {
+      expect(read(...keys).key).toBe("k999");
+      expect(decode).toHaveBeenCalledTimes(1);
+    } finally {
+      decode.mockRestore();
+    }
+  });
+
+  it("keeps as many pieces of a value as it says", () => {
+    const pieces = (count: number) => new Array<Part>(count).fill(text(2, "v"));
+
+    expect(read(...pieces(maxPieces)).values).toHaveLength(64);
+    expect(() => read(...pieces(maxPieces + 1))).toThrow(
+      "the field value occurs more than 64 times in one message",
+    );
+  });
+
+  describe("entryHasKey", () => {
+    it.each([
+      { name: "the key", fields: [text(1, "ä")], want: true },
+      { name: "another key", fields: [text(1, "ö")], want: false },
+      { name: "a longer key", fields: [text(1, "äa")], want: false },
+      { name: "a shorter key", fields: [text(1, "a")], want: false },
+      { name: "no key", fields: [text(2, "ä")], want: false },
+      {
+        name: "the key behind another",
+        fields: [text(1, "b"), text(2, "v"), text(1, "ä")],
+        want: true,
+      },
+      {
+        name: "another behind the key",
+        fields: [text(1, "ä"), text(1, "b"), text(2, "v")],
+        want: false,
+      },
+      {
+        name: "the key, past what is none",
+        fields: [text(1, "ä"), varint(1, 5), group(1, text(1, "b").wire)],
+        want: true,
+      },
+    ])("finds in an entry with $name: $want", ({ fields, want }) => {
+      const { wire } = join(fields);
+      const entry = { start: 0, end: wire.length };
+
+      expect(entryHasKey(wire, entry, Buffer.from("ä"))).toBe(want);
+    });
+
+    it("takes an entry without a key for that of no name", () => {
+      const none = new Uint8Array();
+
+      expect(entryHasKey(none, { start: 0, end: 0 }, none)).toBe(true);
+    });
+
+    it("does not open an entry that is too short for the key", () => {
+      const broken = Uint8Array.of(0xff);
+      const entry = { start: 0, end: 1 };
+
+      expect(entryHasKey(broken, entry, Buffer.from("ab"))).toBe(false);
+      expect(() => entryHasKey(broken, entry, Buffer.from("a"))).toThrow(
+        "a varint is cut off",
+      );
+    });
+
+    it("agrees with readMapEntry", () => {
+      const key = fc.constantFrom("", "a", "ab", "b", "ü", "\ufeff");
+      const field = fc.oneof(
+        key.map((name) => text(1, name)),
+        fc.constant(text(2, "a")),
+        mistyped(1),
+        unknownField,
+      );
+      fc.assert(
+        fc.property(some(field, 4), key, (fields, wanted) => {
+          const { wire } = join(fields);
+          const entry = { start: 0, end: wire.length };
+
+          expect(entryHasKey(wire, entry, Buffer.from(wanted))).toBe(
+            readMapEntry(wire, entry).key === wanted,
+          );
+        }),
+      );
+    });
   });
 });

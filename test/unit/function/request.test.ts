@@ -1,8 +1,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
+import { maxPieces } from "../../../src/function/pieces.js";
 import {
+  maxCredentialFields,
+  maxTagBytes,
   readConfig,
   readInput,
   scanRequest,
@@ -21,6 +24,7 @@ import {
   structFields,
   text,
   unknownField,
+  varint,
 } from "./wire-parts.js";
 
 /** A request whose Input has `config`. */
@@ -67,6 +71,96 @@ describe("function/request", () => {
     },
   ])("reads the tag of $name", ({ bytes, want }) => {
     expect(scanRequest(concat(...bytes)).tag).toBe(want);
+  });
+
+  it("takes a tag of as many bytes as it says, if another does not replace it", () => {
+    const tagged = (length: number) =>
+      requestBytes({ meta: { tag: "ä".repeat(length / 2) } });
+    const want = `meta.tag has ${maxTagBytes + 2} bytes, more than the 65536 bytes it may have`;
+
+    expect(scanRequest(tagged(maxTagBytes)).tag).toHaveLength(32_768);
+    expect(() => scanRequest(tagged(maxTagBytes + 2))).toThrow(want);
+    expect(scanRequest(concat(tagged(maxTagBytes + 2), tagged(4))).tag).toBe(
+      "ää",
+    );
+  });
+
+  it.each([
+    { name: "a digest", tag: "0123456789abcdef".repeat(4) },
+    {
+      name: "a long text",
+      tag: "x".repeat(2000),
+      logTag: `${"x".repeat(128)}…`,
+    },
+    { name: "a forged line", tag: 'a\n{"b":1}', logTag: 'a\\u000a{\\"b\\":1}' },
+    { name: "nothing", tag: "" },
+  ])("has for logs a short tag of $name", ({ tag, logTag = tag }) => {
+    const request = scanRequest(requestBytes({ meta: { tag } }));
+
+    expect(request).toMatchObject({ tag, logTag });
+  });
+
+  it("decodes one tag of the thousands that a request may have", () => {
+    const tags = Array.from({ length: 1000 }, (_, i) => text(1, `t${i}`));
+    const bytes = message(1, tags).wire;
+    const decode = vi.spyOn(TextDecoder.prototype, "decode");
+    try {
+      expect(scanRequest(bytes).tag).toBe("t999");
+      expect(decode).toHaveBeenCalledTimes(1);
+    } finally {
+      decode.mockRestore();
+    }
+  });
+
+  it.each([
+    { field: "meta", number: 1, most: maxPieces },
+    { field: "observed", number: 2, most: maxPieces },
+    { field: "desired", number: 3, most: maxPieces },
+    { field: "input", number: 4, most: maxPieces },
+    { field: "context", number: 5, most: maxPieces },
+    { field: "credentials", number: 7, most: maxCredentialFields },
+  ])(
+    "takes the field $field $most times at most",
+    ({ field, number, most }) => {
+      const repeated = (count: number) =>
+        Buffer.alloc(2 * count, bytesField(number, new Uint8Array()));
+      const want = `the field ${field} occurs more than ${most} times in one message`;
+
+      expect(() => scanRequest(repeated(most))).not.toThrow();
+      expect(() => scanRequest(repeated(most + 1))).toThrow(
+        expect.objectContaining({ code: "wire-malformed", message: want }),
+      );
+    },
+  );
+
+  it("counts whatever has the number of credentials", () => {
+    const repeated = Buffer.alloc(
+      2 * maxCredentialFields + 2,
+      varint(7, 1).wire,
+    );
+
+    expect(() => scanRequest(repeated)).toThrow("the field credentials occurs");
+  });
+
+  it("reads an Input of 4,096 values outside its config", () => {
+    const inputOf = (names: number) =>
+      scanRequest(
+        requestBytes({
+          input: {
+            module: Object.fromEntries(
+              Array.from({ length: names }, (_, i) => [`k${i}`, null]),
+            ),
+            config: new Array<number>(5_000).fill(1),
+          },
+        }),
+      );
+
+    // The others are `module` and `config` themselves.
+    expect(() => readInput(inputOf(4_094))).not.toThrow();
+    expect(() => readInput(inputOf(4_095))).toThrow(
+      "cannot read the Input: it has more than 4096 values outside config",
+    );
+    expect(readConfig(inputOf(4_095))).toHaveLength(5_000);
   });
 
   it("merges the parts of the Input", () => {

@@ -318,7 +318,7 @@ describe("function/run-function manifest", () => {
       name: "a variable from a credential that the step does not have",
       manifest:
         "{abi: 1, requires: {env: [{name: A, fromCredential: {name: vault, key: k}}]}}",
-      want: /requires\.env A: the request carries no credential "vault"/,
+      want: /requires\.env\[0\] \(A\): the request carries no credential "vault"/,
     },
     {
       name: "a private /tmp that is permitted and not built",

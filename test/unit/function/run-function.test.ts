@@ -267,6 +267,21 @@ describe("function/run-function", () => {
     ]);
   });
 
+  it("copies a long tag whole, and logs its beginning", async () => {
+    const { logger, lines } = recordingLogger();
+    const tag = "t".repeat(10_000);
+    const engine = fakeEngine((request) => {
+      request.logger.info({}, "from the guest");
+      return Promise.resolve(new Uint8Array());
+    });
+
+    const bytes = requestBytes({ meta: { tag }, input: greeterInput });
+    const answer = await pipelineAround(engine, { logger })(bytes, openScope());
+
+    expect(decode(answer).meta?.tag).toBe(tag);
+    expect(lines[0]?.fields["tag"]).toBe(`${"t".repeat(128)}…`);
+  });
+
   it("keeps the caller's desired state when it fails", async () => {
     const engine = fakeEngine(() =>
       Promise.reject(new EngineError("run-trap", "it trapped")),

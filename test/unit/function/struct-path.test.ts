@@ -1,10 +1,18 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { decodeValue } from "../../../src/function/struct.js";
 import { findValue } from "../../../src/function/struct-path.js";
 import type { WireRange } from "../../../src/function/wire.js";
 import { concat } from "./fixtures.js";
-import { group, message, text, varint, type Part } from "./wire-parts.js";
+import {
+  group,
+  join,
+  message,
+  part,
+  text,
+  varint,
+  type Part,
+} from "./wire-parts.js";
 
 const entry = (key: string, ...value: readonly Part[]) =>
   message(1, [text(1, key), message(2, value)]);
@@ -29,7 +37,7 @@ function find(structs: readonly Part[][], path: readonly (string | number)[]) {
   });
   const lookup = findValue(bytes, ranges, path);
   if (lookup.kind === "missing") return { missingAt: lookup.at };
-  const rules = { subject: "it", maxDepth: 8 };
+  const rules = { subject: "it", maxDepth: 8, maxValues: 100 };
   return JSON.stringify(decodeValue(bytes, lookup.pieces, rules));
 }
 
@@ -131,6 +139,53 @@ describe("function/struct-path", () => {
       want: { missingAt: 1 },
     },
     {
+      name: "the field an entry's last key names",
+      structs: [
+        [
+          entry("a", str("x")),
+          message(1, [text(1, "a"), message(2, [str("y")]), text(1, "b")]),
+        ],
+      ],
+      path: ["a"],
+      want: '"x"',
+    },
+    {
+      name: "no field whose key only begins or ends alike",
+      structs: [[entry("ab", str("x")), entry("b", str("y")), entry("aa")]],
+      path: ["a"],
+      want: { missingAt: 0 },
+    },
+    {
+      name: "a field without a name, in an entry without a key too",
+      structs: [[entry("", str("x")), message(1, [message(2, [str("y")])])]],
+      path: [""],
+      want: '"y"',
+    },
+    {
+      name: "a field whose name is no ASCII, byte order mark and all",
+      structs: [[entry("ü€😀", str("x")), entry("\ufeffü€😀", str("y"))]],
+      path: ["\ufeffü€😀"],
+      want: '"y"',
+    },
+    {
+      name: "no field called half a character, which has no UTF-8",
+      structs: [[entry("\ufffd", str("x"))]],
+      path: ["\ud83d"],
+      want: { missingAt: 0 },
+    },
+    {
+      name: "a field past one whose name is not UTF-8",
+      structs: [
+        [
+          part(Uint8Array.of(0x0a, 3, 0x0a, 1, 0xff)),
+          entry("a", str("x")),
+          part(Uint8Array.of(0x0a, 3, 0x0a, 1, 0xff)),
+        ],
+      ],
+      path: ["a"],
+      want: '"x"',
+    },
+    {
       name: "an entry without a value, which is null",
       structs: [[message(1, [text(1, "a")])]],
       path: ["a"],
@@ -138,5 +193,20 @@ describe("function/struct-path", () => {
     },
   ])("finds $name", ({ structs, path, want }) => {
     expect(find(structs, path)).toEqual(want);
+  });
+
+  it("decodes the keys on the path and no other, however many there are", () => {
+    const others = Array.from({ length: 1000 }, (_, i) => entry(`k${i}`));
+    const inner = struct(...others, entry("b", str("x")), ...others);
+    const bytes = join([...others, entry("a", inner), ...others]).wire;
+    const decode = vi.spyOn(TextDecoder.prototype, "decode");
+    try {
+      const range = { start: 0, end: bytes.length };
+
+      expect(findValue(bytes, [range], ["a", "b"]).kind).toBe("found");
+      expect(decode).toHaveBeenCalledTimes(2);
+    } finally {
+      decode.mockRestore();
+    }
   });
 });

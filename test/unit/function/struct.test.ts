@@ -2,13 +2,9 @@ import { create, toBinary, type JsonObject } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
-import {
-  decodeStruct,
-  decodeValue,
-  maxStructValues,
-} from "../../../src/function/struct.js";
+import { decodeStruct, decodeValue } from "../../../src/function/struct.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { RunFunctionRequestSchema } from "../../../src/gen/run_function_pb.js";
 import { concat, deepStruct } from "./fixtures.js";
@@ -23,7 +19,12 @@ function decode(...parts: readonly Uint8Array[]): JsonObject {
   return decodeStruct(bytes, ranges, rules);
 }
 
-const rules = { subject: "the Input", maxDepth: 32, opaqueKey: "config" };
+const rules = {
+  subject: "the Input",
+  maxDepth: 32,
+  maxValues: 1000,
+  opaqueKey: "config",
+};
 
 /** What the generated encoder writes for a Struct. */
 function encode(json: JsonObject): Uint8Array {
@@ -272,19 +273,45 @@ describe("function/struct", () => {
     expect(() => decode(entry(key("a"), value(bytes)))).toThrow(want);
   });
 
-  it("decodes as many values as it says, replaced ones included", () => {
+  it("decodes as many values as it is told, those of replaced keys included", () => {
     const item = bytesField(1, num(1));
     // The list itself is one, and so is a value that another one of the same key replaces.
     const listOf = (count: number) =>
       value(bytesField(6, Buffer.alloc(item.length * count, item)));
     const replaced = entry(key("a"), value(num(1)));
 
-    const most = entry(key("a"), listOf(maxStructValues - 2));
+    const most = entry(key("a"), listOf(rules.maxValues - 2));
 
-    expect(decode(concat(replaced, most))["a"]).toHaveLength(99_998);
+    expect(decode(concat(replaced, most))["a"]).toHaveLength(998);
     expect(() => decode(concat(replaced, replaced, most))).toThrow(
-      "cannot read the Input: it has more than 100000 values",
+      "cannot read the Input: it has more than 1000 values outside config",
     );
+  });
+
+  it("decodes one text of the thousands that a value may have", () => {
+    const texts = Array.from({ length: 1000 }, (_, i) => str(`v${i}`));
+    const bytes = entry(key("a"), value(...texts));
+    const decodeText = vi.spyOn(TextDecoder.prototype, "decode");
+    try {
+      expect(decode(bytes)["a"]).toBe("v999");
+      // The key is the other one.
+      expect(decodeText).toHaveBeenCalledTimes(2);
+    } finally {
+      decodeText.mockRestore();
+    }
+  });
+
+  it("does not look at what another kind replaces", () => {
+    const garbage = [
+      num(NaN),
+      bytesField(3, Uint8Array.of(0xff)),
+      bytesField(5, Uint8Array.of(0xff)),
+      bytesField(6, deepStruct(100)),
+    ];
+
+    const got = decode(entry(key("a"), value(...garbage, str("v"))));
+
+    expect({ ...got }).toEqual({ a: "v" });
   });
 
   describe("decodeValue", () => {
@@ -292,6 +319,7 @@ describe("function/struct", () => {
       decodeValue(bytes, [{ start: 0, end: bytes.length }], {
         subject: "config",
         maxDepth: 3,
+        maxValues: 10,
       });
 
     it.each([
@@ -317,9 +345,11 @@ describe("function/struct", () => {
         { start: bytes.length / 2, end: bytes.length },
       ];
 
-      expect(decodeValue(bytes, pieces, { subject: "x", maxDepth: 1 })).toEqual(
-        [1, 2],
-      );
+      const few = { subject: "x", maxDepth: 1, maxValues: 3 };
+      expect(decodeValue(bytes, pieces, few)).toEqual([1, 2]);
+      expect(() =>
+        decodeValue(bytes, pieces, { ...few, maxValues: 2 }),
+      ).toThrow(/^cannot read x: it has more than 2 values$/);
     });
 
     it("follows as many levels as it is told, itself not counted", () => {
