@@ -23,7 +23,8 @@ const host: ServeHost = {
   env: process.env,
   clock,
   createEngine,
-  createPolicyEngine,
+  createPolicyEngine: () =>
+    createPolicyEngine({ monotonicMs: clock.monotonicMs }),
   createLogger: (debug) =>
     createLogger({ debug, destination: destination(2) }, clock),
   onTermination(listener) {

@@ -2,6 +2,7 @@ import type {
   Logger,
   ManifestBytes,
   ModuleSource,
+  RequestScope,
   SourceParsers,
 } from "../ports.js";
 import type {
@@ -19,7 +20,7 @@ import type { FromChoice } from "./module-choice.js";
 import { readModuleFrom } from "./module-from.js";
 import { fenceChosenSource } from "./policy/fence.js";
 import { grantRequirements, type Grants } from "./policy/grant.js";
-import { createLayer, type Layer } from "./policy/layer.js";
+import { type Asker, createLayer, type Layer } from "./policy/layer.js";
 import { policyRemarks } from "./policy/remarks.js";
 import { refuseUnverifiable } from "./policy/signature.js";
 
@@ -67,6 +68,7 @@ export interface Admission {
     input: AdmittedInput,
     xr: CompositeResource,
     logger: Logger,
+    scope?: RequestScope,
   ): Promise<ChosenSource>;
   /**
    * What the author of the compositionPolicy may not have meant, a line each.
@@ -82,7 +84,11 @@ export interface Admission {
    * Decides what a manifest requires by both policy layers.
    * @throws AdmissionError as of {@link grantRequirements}
    */
-  grant(request: GrantRequest, logger: Logger): Promise<Grants>;
+  grant(
+    request: GrantRequest,
+    logger: Logger,
+    scope?: RequestScope,
+  ): Promise<Grants>;
 }
 
 /** Admission over one policy engine; it holds nothing that needs closing. */
@@ -95,25 +101,26 @@ export function createAdmission(options: AdmissionOptions): Admission {
     source: ModuleSource,
     policy: CompiledPolicy | null,
     xr: CompositeResource,
-    logger: Logger,
+    asker: Asker,
   ): Promise<void> {
     if (source.type === "Path") return;
     // INVARIANT: admitInput refuses an Input that lets the XR choose such a source without one.
     if (policy === null)
       throw new AdmissionError("policy-missing", "no compositionPolicy");
-    const layer = layerFor("composition", policy, xr, engine, logger);
+    const layer = layerFor("composition", policy, xr, asker);
     await fenceChosenSource(source, pathText, layer);
   }
 
   return {
     readInput: (input) => admitInput(input, ceilings, parsers),
 
-    async chooseSource(input, xr, logger) {
+    async chooseSource(input, xr, logger, scope) {
+      const asker = { engine, logger, scope: scope ?? null };
       const { compositionPolicy, module } = input;
       const policy =
         compositionPolicy === null
           ? null
-          : await compileComposition(compositionPolicy, engine);
+          : await compileComposition(compositionPolicy, asker);
       const chosen =
         module.kind === "static"
           ? { kind: "source" as const, source: module.source }
@@ -121,17 +128,17 @@ export function createAdmission(options: AdmissionOptions): Admission {
       if (chosen.kind === "empty") return chosen;
       const { source } = chosen;
       if (module.kind === "from")
-        await fence(module, source, policy, xr, logger);
+        await fence(module, source, policy, xr, asker);
       const operatorPolicy = options.operatorPolicy();
       if (operatorPolicy !== null)
-        await refuseUnverifiable(source, operatorPolicy, engine, logger);
+        await refuseUnverifiable(source, operatorPolicy, asker);
       return { kind: "module", source, policy };
     },
 
     async remarks({ compositionPolicy: text }) {
       if (text === null) return [];
       return policyRemarks(
-        await compileComposition(text, engine),
+        await compileComposition(text, { engine, scope: null }),
         "composition",
       );
     },
@@ -145,13 +152,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
       );
     },
 
-    async grant(request, logger) {
+    async grant(request, logger, scope) {
+      const asker = { engine, logger, scope: scope ?? null };
       const { compositionPolicy, manifest, module, source, xr } = request;
       const layerOf = (
         name: "composition" | "operator",
         policy: CompiledPolicy | null,
-      ) =>
-        policy === null ? null : layerFor(name, policy, xr, engine, logger);
+      ) => (policy === null ? null : layerFor(name, policy, xr, asker));
       const pullCredential = source.type === "OCI" ? source.credentials : null;
       return await grantRequirements(manifest, module, pullCredential, {
         composition: layerOf("composition", compositionPolicy),
@@ -163,9 +170,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
 async function compileComposition(
   text: string,
-  engine: PolicyEngine,
+  { engine, scope }: Pick<Asker, "engine" | "scope">,
 ): Promise<CompiledPolicy> {
-  const result = await engine.compile(text);
+  const result = await engine.compile(text, "composition", scope);
   if (result.kind === "ok") return result.policy;
   throw new AdmissionError(
     "policy-invalid",
@@ -177,9 +184,8 @@ function layerFor(
   name: "composition" | "operator",
   policy: CompiledPolicy,
   xr: CompositeResource,
-  engine: PolicyEngine,
-  logger: Logger,
+  asker: Asker,
 ): Layer {
   const principal: Principal = { namespace: xr.namespace, xrKind: xr.kind };
-  return createLayer(name, policy, principal, engine, logger);
+  return createLayer(name, policy, principal, asker);
 }

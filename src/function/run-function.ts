@@ -118,7 +118,12 @@ async function answerStep(
   const { step, request, xr, logger } = call;
   const { apiVersion, deprecated } = step.input;
   if (deprecated) logger.info({ apiVersion }, "deprecated Input apiVersion");
-  const chosen = await admission.chooseSource(step.input, xr, logger);
+  const chosen = await admission.chooseSource(
+    step.input,
+    xr,
+    logger,
+    call.scope,
+  );
   if (chosen.kind === "empty") {
     const bytes = skippedResponse(request, ttlNanos);
     logger.info({ outcome: "skipped" }, "the step has no module to run");
@@ -187,7 +192,7 @@ async function grantModule(
   manifest: ModuleManifest,
   description: string,
   { source, policy }: ChosenModule,
-  { step, request, xr, logger }: StepCall,
+  { step, request, xr, logger, scope }: StepCall,
   { admission }: RunFunctionOptions,
 ): Promise<Grants> {
   if (!step.suits.has(manifest)) {
@@ -197,6 +202,7 @@ async function grantModule(
   const grants = await admission.grant(
     { source, manifest, module: description, compositionPolicy: policy, xr },
     logger,
+    scope,
   );
   requireCredentials(request, grants.credentials, description);
   return grants;

@@ -1,4 +1,4 @@
-import type { Logger } from "../../ports.js";
+import type { Logger, RequestScope } from "../../ports.js";
 import type {
   ActionName,
   CompiledPolicy,
@@ -15,13 +15,20 @@ export interface Layer {
   scopes(action: ActionName): boolean;
 }
 
+/** On whose behalf policies are asked. */
+export interface Asker {
+  readonly engine: PolicyEngine;
+  readonly logger: Logger;
+  /** The request that waits for the answers; null = nobody is in a hurry. */
+  readonly scope: RequestScope | null;
+}
+
 /** Ties a policy to who asks; every decision is logged at debug level with the rules that made it. */
 export function createLayer(
   name: "composition" | "operator",
   policy: CompiledPolicy,
   principal: Principal,
-  engine: PolicyEngine,
-  logger: Logger,
+  { engine, logger, scope }: Asker,
 ): Layer {
   return {
     async permits(question) {
@@ -29,6 +36,7 @@ export function createLayer(
         policy,
         principal,
         question,
+        scope,
       );
       logger.debug(
         {

@@ -1,11 +1,7 @@
-import type { Logger, ModuleSource } from "../../ports.js";
-import type {
-  CompiledPolicy,
-  PolicyEngine,
-  Principal,
-} from "../cedar/policy.js";
+import type { ModuleSource } from "../../ports.js";
+import type { CompiledPolicy, Principal } from "../cedar/policy.js";
 import { AdmissionError } from "../error.js";
-import { createLayer } from "./layer.js";
+import { type Asker, createLayer } from "./layer.js";
 
 /** The demand does not depend on who asks. */
 const NOBODY: Principal = { namespace: "", xrKind: "" };
@@ -19,13 +15,12 @@ const NOBODY: Principal = { namespace: "", xrKind: "" };
 export async function refuseUnverifiable(
   source: ModuleSource,
   policy: CompiledPolicy,
-  engine: PolicyEngine,
-  logger: Logger,
+  asker: Asker,
 ): Promise<void> {
   if (source.type === "Path") return;
   if (!policy.scopedActions.has("requireSignature")) return;
   const { location } = source.type === "OCI" ? source.ref : source.url;
-  const layer = createLayer("operator", policy, NOBODY, engine, logger);
+  const layer = createLayer("operator", policy, NOBODY, asker);
   if (!(await layer.permits({ action: "requireSignature", location }))) return;
   const module =
     source.type === "OCI" ? `OCI ${source.ref.text}` : `HTTP ${location}`;

@@ -5,7 +5,7 @@ import type {
   Question,
 } from "../../../../src/admission/cedar/policy.js";
 import { createLayer } from "../../../../src/admission/policy/layer.js";
-import { recordingLogger } from "../../function/fixtures.js";
+import { openScope, recordingLogger } from "../../function/fixtures.js";
 import { compiledPolicy, fakePolicyEngine } from "./fixtures.js";
 
 const principal: Principal = { namespace: "team-a", xrKind: "XApp" };
@@ -23,7 +23,12 @@ describe("admission/policy/layer", () => {
       });
     });
     const { logger, lines } = recordingLogger();
-    const layer = createLayer("operator", policy, principal, engine, logger);
+    const scope = openScope();
+    const layer = createLayer("operator", policy, principal, {
+      engine,
+      logger,
+      scope,
+    });
 
     const answers = [
       await layer.permits(question),
@@ -32,8 +37,8 @@ describe("admission/policy/layer", () => {
 
     expect(answers).toEqual([true, false]);
     expect(asked).toEqual([
-      [policy, principal, question],
-      [policy, principal, question],
+      [policy, principal, question, scope],
+      [policy, principal, question, scope],
     ]);
     expect(lines.map(({ level, fields }) => [level, fields])).toEqual(
       [true, false].map((allowed) => [
@@ -53,7 +58,11 @@ describe("admission/policy/layer", () => {
     const { logger } = recordingLogger();
     const engine = fakePolicyEngine();
 
-    const layer = createLayer("composition", policy, principal, engine, logger);
+    const layer = createLayer("composition", policy, principal, {
+      engine,
+      logger,
+      scope: null,
+    });
 
     expect(layer.scopes("setEnv")).toBe(true);
     expect(layer.scopes("usePrivateTmp")).toBe(false);

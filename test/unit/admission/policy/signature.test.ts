@@ -42,8 +42,7 @@ async function judge(
   const outcome: unknown = await refuseUnverifiable(
     source,
     compiledPolicy("demand", scoped),
-    engine,
-    recordingLogger().logger,
+    { engine, logger: recordingLogger().logger, scope: null },
   ).catch((thrown: unknown) => thrown);
   if (outcome !== undefined) expect(outcome).toBeInstanceOf(AdmissionError);
   return { asked, error: outcome as AdmissionError | undefined };
