@@ -6,7 +6,7 @@ import { nearestName } from "./nearest.js";
 /** The names an object of the Input may have. */
 export interface FieldTable {
   readonly supported: readonly string[];
-  /** Fields of earlier versions, each with the words that name its replacement. */
+  /** Fields of earlier versions, each with the words that name its replacement; unknown now. */
   readonly removed?: Readonly<Record<string, string>>;
 }
 
@@ -15,10 +15,11 @@ export type Fields = ReadonlyMap<string, JsonValue>;
 
 /** Text of any one field but `config`; the longest real ones are references and URLs. */
 const MAX_TEXT_CHARS = 4096;
+const NAME = /^[A-Za-z_][\w-]{0,63}$/u;
 
 /**
- * Reads the object at the path `at` (empty = the object has no name of its own). An unknown name is
- * refused whatever its value; a known one set to null counts as absent.
+ * Reads the object at the path `at` (empty = the object has no name of its own). An unknown or
+ * removed name is refused whatever its value; a known one set to null counts as absent.
  *
  * Which of several wrong fields is named does not depend on their order, which is random in a Struct
  * on the wire: an error that changed with every reconcile would make the XR's status flap.
@@ -41,18 +42,20 @@ export function readFields(
 
 /**
  * The object in the field at `path`; undefined when absent.
+ * @param show what a message says of another value
  * @throws AdmissionError input-invalid
  */
 export function objectField(
   value: JsonValue | undefined,
   path: string,
+  show = describe,
 ): JsonObject | undefined {
   if (value === undefined || isJsonObject(value)) return value;
-  throw invalidAt(path, `expected an object, got ${describe(value)}`);
+  throw invalidAt(path, `expected an object, got ${show(value)}`);
 }
 
 /**
- * The text in the required field at `path`, 1 to 4096 characters.
+ * The text in the required field at `path`, 1 to 4096 characters. No message repeats it.
  * @throws AdmissionError input-invalid
  */
 export function textField(value: JsonValue | undefined, path: string): string {
@@ -75,6 +78,16 @@ export function describe(value: JsonValue): string {
   return isJsonObject(value) ? "an object" : "a list";
 }
 
+/** The same where a text may be a URL with a password or a signature in it, as below `module`. */
+export function describeWithoutText(value: JsonValue): string {
+  return typeof value === "string" ? "a string" : describe(value);
+}
+
+/** Whether text looks like the name of something, so that messages may show it. */
+export function isName(text: string): boolean {
+  return NAME.test(text);
+}
+
 /** An AdmissionError of the most common kind. */
 export function invalid(message: string): AdmissionError {
   return new AdmissionError("input-invalid", message);
@@ -93,10 +106,8 @@ export function ownField(
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** The path of the field `name` in the object at the path `at`, on one line. */
+/** The path of the field `name` in the object at the path `at`. */
 export function fieldPath(at: string, name: string): string {
-  if (!/^[A-Za-z_][\w-]{0,63}$/u.test(name))
-    return at === "" ? quoted(name) : `${at}[${quoted(name)}]`;
   return at === "" ? name : `${at}.${name}`;
 }
 
@@ -119,13 +130,20 @@ function refuseUnknown(
       : `did you mean ${fieldPath(at, nearest)}`;
   throw new AdmissionError(
     "field-unknown",
-    `unknown field ${fieldPath(at, first)}, ${hint}`,
+    `unknown field ${unknownField(at, first)}, ${hint}`,
   );
+}
+
+/** What is no name is not shown: it may be a URL with a password, written where its field belongs. */
+function unknownField(at: string, name: string): string {
+  if (isName(name)) return fieldPath(at, name);
+  const place = at === "" ? "" : `in ${at} `;
+  return `${place}(what it is called is no name)`;
 }
 
 function refuseRemoved(object: JsonObject, { removed = {} }: FieldTable): void {
   for (const [name, replacement] of Object.entries(removed)) {
-    if ((ownField(object, name) ?? null) === null) continue;
+    if (!Object.hasOwn(object, name)) continue;
     throw new AdmissionError(
       "field-removed",
       `the Input's ${name} field was removed: ${replacement}`,

@@ -103,8 +103,13 @@ function readConcurrency(value: JsonValue | undefined): number | null {
   if (value === undefined) return null;
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1)
     return value;
+  // A double does not hold every number up there: what it shows may not be what was written.
+  const found =
+    typeof value === "number" && value > Number.MAX_SAFE_INTEGER
+      ? "more"
+      : describe(value);
   throw invalid(
-    `limits.concurrency: expected a whole number of at least 1, got ${describe(value)}`,
+    `limits.concurrency: expected a whole number from 1 to ${Number.MAX_SAFE_INTEGER}, got ${found}`,
   );
 }
 

@@ -1,12 +1,14 @@
+import { quoted } from "../errors.js";
 import type { ModuleSource, SourceParsers } from "../ports.js";
 import type { PathSegment } from "./composite.js";
 import { AdmissionError } from "./error.js";
 import { formatFieldPath, parseFieldPath } from "./field-path.js";
 import {
-  describe,
+  describeWithoutText,
   type Fields,
   invalid,
   invalidAt,
+  isName,
   objectField,
   readFields,
   textField,
@@ -52,7 +54,7 @@ export function readModuleChoice(
   ceilings: SourceCeilings,
   parsers: SourceParsers,
 ): ModuleChoice {
-  const module = objectField(value, "module");
+  const module = objectField(value, "module", describeWithoutText);
   if (module === undefined) throw invalid("module is required");
   const fields = readFields(module, "module", {
     supported: [
@@ -112,9 +114,11 @@ function readType(fields: Fields): ModuleSource["type"] {
   if (type === undefined)
     throw invalid("module.type is required, expected OCI, HTTP or Path");
   if (type === "OCI" || type === "HTTP" || type === "Path") return type;
-  throw invalid(
-    `module.type: expected OCI, HTTP or Path, got ${describe(type)}`,
-  );
+  const found =
+    typeof type === "string" && isName(type)
+      ? quoted(type)
+      : describeWithoutText(type);
+  throw invalid(`module.type: expected OCI, HTTP or Path, got ${found}`);
 }
 
 function refuseOtherSources(fields: Fields, type: ModuleSource["type"]): void {
@@ -141,7 +145,7 @@ function readAllowEmpty(fields: Fields): boolean {
   const allowEmpty = fields.get("allowEmpty") ?? false;
   if (typeof allowEmpty !== "boolean") {
     throw invalid(
-      `module.allowEmpty: expected true or false, got ${describe(allowEmpty)}`,
+      `module.allowEmpty: expected true or false, got ${describeWithoutText(allowEmpty)}`,
     );
   }
   if (allowEmpty && !fields.has("from"))
@@ -184,5 +188,10 @@ function readFrom(fields: Fields): readonly PathSegment[] {
   const text = textField(fields.get("from"), "module.from");
   const result = parseFieldPath(text);
   if (result.kind === "ok") return result.value;
-  throw invalidAt("module.from", result.message);
+  throw invalidAt(
+    "module.from",
+    text.includes("://")
+      ? "expected spec.… or status.…, got a URL"
+      : result.message,
+  );
 }

@@ -2,6 +2,7 @@ import { quoted } from "../errors.js";
 import type { ModuleSource, Parsed, SourceParsers } from "../ports.js";
 import { AdmissionError } from "./error.js";
 import {
+  describeWithoutText,
   fieldPath,
   type Fields,
   invalid,
@@ -53,7 +54,7 @@ export function readOciTexts(
   author: Author,
 ): OciTexts {
   const at = pathOf("oci", author);
-  const object = objectField(value, at) ?? {};
+  const object = objectField(value, at, describeWithoutText) ?? {};
   // An XR author must not say what the Composition's author expects.
   if (author === "xr" && ownField(object, "expectedDigest") !== undefined) {
     throw new AdmissionError(
@@ -83,7 +84,8 @@ export function readHttpTexts(
   author: Author,
 ): HttpTexts {
   const at = pathOf("http", author);
-  const fields = readFields(objectField(value, at) ?? {}, at, {
+  const object = objectField(value, at, describeWithoutText) ?? {};
+  const fields = readFields(object, at, {
     supported: ["url", "digest", "manifestURL", "manifestDigest"],
   });
   return {
@@ -195,7 +197,7 @@ function readCredentials(
     return credentials;
   throw invalidAt(
     path,
-    `expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got ${quoted(credentials)}`,
+    `expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got text that is none`,
   );
 }
 

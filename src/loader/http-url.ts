@@ -15,7 +15,7 @@ const NEEDLESSLY_ENCODED = /%(?:24|26|2C|3A|3B|3D|40)/gu;
  * A WHATWG parser reads it once, so `..`, `%2e%2e` and the host's spellings are resolved before
  * anything judges or fetches it; the path is then written in the only way that is left for it. What
  * servers read in more than one way is refused: an encoded slash, backslash or control character,
- * an empty segment. No message repeats user info or query.
+ * an empty segment, a dot segment with parameters. No message repeats user info or query.
  */
 export function parseHttpUrl(text: string): Parsed<HttpUrl> {
   if (text.length > MAX_CHARS) return tooLong(text);
@@ -77,6 +77,12 @@ function canonicalPath(pathname: string): Parsed<string> {
     // Many servers merge slashes, so `//secure` would be a second name of `/secure`.
     if (decoded === "" && at < segments.length - 1)
       return error('the path has an empty segment ("//")');
+    // Servlet containers drop what follows the `;`, then resolve: `/a/..;/secure` is `/secure`.
+    if (/^\.{0,2};/u.test(decoded)) {
+      return error(
+        'the path has a segment "", "." or ".." with parameters after it (";"), which servers read in different ways',
+      );
+    }
     written.push(
       encodeURIComponent(decoded).replace(
         NEEDLESSLY_ENCODED,

@@ -11,6 +11,7 @@ const DOCKER_HUB = "index.docker.io";
 const DOCKER_HUB_ALIASES = new Set([
   "docker.io",
   "registry-1.docker.io",
+  "registry.hub.docker.com",
   DOCKER_HUB,
 ]);
 

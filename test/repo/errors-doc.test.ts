@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
@@ -16,16 +16,17 @@ import { LoaderError, type LoaderErrorCode } from "../../src/loader/index.js";
 import { root, textOf } from "./committed-files.js";
 
 interface Row {
-  readonly className: string;
+  readonly section: string;
   readonly code: string;
   readonly meaning: string;
   readonly whatToDo: string;
   readonly transient: string;
 }
 
-const ROWS = documentedRows(textOf("docs/errors.md"));
+const DOC = textOf("docs/errors.md");
+const ROWS = documentedRows(DOC);
 
-/** Every class of error with codes, by the name of its section. */
+/** Every class of error that ends requests, by the name of its section. */
 const CONSTRUCT: Readonly<
   Record<string, (code: string) => WasmFunctionError<string>>
 > = {
@@ -35,44 +36,54 @@ const CONSTRUCT: Readonly<
   LoaderError: (code) => new LoaderError(code as LoaderErrorCode, ""),
 };
 
+/** The classes of errors that only commands have, in the order of their section. */
+const OF_COMMANDS = ["ConfigError", "FileError", "RenderError"];
+const COMMAND_LINE = "Command line";
+
+/** The codes of every class of error in the source. */
+const DECLARED: ReadonlyMap<string, readonly string[]> = new Map(
+  readdirSync(path.join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .sort()
+    .flatMap((file) => declaredCodes(textOf(path.join("src", file)))),
+);
+
+const SECTIONS = [
+  ...Object.keys(CONSTRUCT).map((name) => ({ section: name, classes: [name] })),
+  { section: COMMAND_LINE, classes: OF_COMMANDS },
+];
+const REQUEST_ROWS = ROWS.filter(({ section }) => section !== COMMAND_LINE);
+
 describe("docs/errors.md", () => {
-  const folders = readdirSync(path.join(root, "src")).filter((folder) =>
-    existsSync(path.join(root, "src", folder, "error.ts")),
-  );
-
-  it.each(folders)(
-    "has exactly the codes of src/%s/error.ts, in their order",
-    (folder) => {
-      const { className, codes } = declaredCodes(
-        textOf(`src/${folder}/error.ts`),
-      );
-
-      const documented = ROWS.filter((row) => row.className === className).map(
-        (row) => row.code,
-      );
-      expect(documented).toEqual(codes);
-    },
-  );
-
-  it("has no section without a class", () => {
-    const classNames = folders.map(
-      (folder) => declaredCodes(textOf(`src/${folder}/error.ts`)).className,
+  it("has a section for every class of error", () => {
+    expect([...DECLARED.keys()].sort()).toEqual(
+      SECTIONS.flatMap(({ classes }) => classes).sort(),
     );
-
-    expect(new Set(ROWS.map((row) => row.className))).toEqual(
-      new Set(classNames),
+    expect(new Set(ROWS.map(({ section }) => section))).toEqual(
+      new Set(SECTIONS.map(({ section }) => section)),
     );
   });
 
-  it.each(ROWS)("$className $code says what it means and what to do", (row) => {
+  it.each(SECTIONS)(
+    "has exactly the codes of $classes in $section, in their order",
+    ({ section, classes }) => {
+      const documented = ROWS.filter((row) => row.section === section);
+
+      expect(documented.map(({ code }) => code)).toEqual(
+        classes.flatMap((name) => DECLARED.get(name) ?? []),
+      );
+    },
+  );
+
+  it.each(ROWS)("$section $code says what it means and what to do", (row) => {
     expect(row.meaning).not.toBe("");
     expect(row.whatToDo).not.toBe("");
   });
 
-  it.each(ROWS)(
-    "$className $code says truly whether it is transient",
+  it.each(REQUEST_ROWS)(
+    "$section $code says truly whether it is transient",
     (row) => {
-      const error = CONSTRUCT[row.className]?.(row.code);
+      const error = CONSTRUCT[row.section]?.(row.code);
 
       const fatal = fatalFrom(error);
       expect(fatal.code).toBe(row.code);
@@ -81,32 +92,56 @@ describe("docs/errors.md", () => {
       );
     },
   );
+
+  it.each(ROWS.filter(({ section }) => section === COMMAND_LINE))(
+    "$section $code is not said to be transient, for nothing replays it",
+    ({ transient }) => {
+      expect(transient).toBe("");
+    },
+  );
+
+  it("says what the code is of everything that has none, and that it is transient", () => {
+    const { code, permanence } = fatalFrom(new Error("broken"));
+
+    expect(permanence).toBe("transient");
+    expect(DOC).toMatch(
+      new RegExp(`^\\W${code}\\W is the code of .* is transient`, "m"),
+    );
+  });
 });
 
-/** The class in an `error.ts`, and the members of its union of codes. */
-function declaredCodes(source: string): { className: string; codes: string[] } {
-  const declaration = /type (?<className>\w+Error)Code =(?<union>[^;]*);/.exec(
-    source.replaceAll(/\/\*\*.*?\*\//gs, ""),
+/** The classes of errors in a file, each with the members of its union of codes. */
+function declaredCodes(source: string): [string, string[]][] {
+  const classes = source.matchAll(
+    /class (?<name>\w+) extends WasmFunctionError<(?<codes>\w+|"[a-z-]+")>/g,
   );
-  const { className = "", union = "" } = declaration?.groups ?? {};
-  const codes = Array.from(
-    union.matchAll(/"([a-z-]+)"/g),
-    (match) => match[1] ?? "",
-  );
-  expect(codes.length, "codes found in the source").toBeGreaterThan(0);
-  return { className, codes };
+  return Array.from(classes, ({ groups }) => {
+    const { name = "", codes = "" } = groups ?? {};
+    const union = codes.startsWith('"') ? codes : unionOf(codes, source);
+    const members = Array.from(
+      union.matchAll(/"([a-z-]+)"/g),
+      ([, m = ""]) => m,
+    );
+    expect(members.length, `codes of ${name}`).toBeGreaterThan(0);
+    return [name, members];
+  });
+}
+
+function unionOf(type: string, source: string): string {
+  const code = source.replaceAll(/\/\*\*.*?\*\//gs, "");
+  return new RegExp(`type ${type} =([^;]*);`).exec(code)?.[1] ?? "";
 }
 
 function documentedRows(markdown: string): Row[] {
-  let className = "";
+  let section = "";
   const rows: Row[] = [];
   for (const line of markdown.split("\n")) {
-    className = /^## (\w+)$/.exec(line)?.[1] ?? className;
+    section = /^## (.+)$/.exec(line)?.[1] ?? section;
     const cells = line.split("|").map((cell) => cell.trim());
     const code = /^`([^`]+)`$/.exec(cells[1] ?? "")?.[1];
     if (code === undefined) continue;
     const [, , meaning = "", whatToDo = "", transient = ""] = cells;
-    rows.push({ className, code, meaning, whatToDo, transient });
+    rows.push({ section, code, meaning, whatToDo, transient });
   }
   return rows;
 }

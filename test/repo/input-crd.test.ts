@@ -20,7 +20,7 @@ import {
 import { structuralProblems } from "../support/structural-schema.js";
 import { textOf } from "./committed-files.js";
 import { admittedRows } from "./input-rows/admitted.js";
-import { crdOnlyRows, runtimeOnlyRows } from "./input-rows/differences.js";
+import { runtimeOnlyRows } from "./input-rows/differences.js";
 import { refusedShapes } from "./input-rows/refused-shapes.js";
 import { refusedValues } from "./input-rows/refused-values.js";
 import {
@@ -159,11 +159,6 @@ describe(FILE, () => {
         expect(byRuntime(version, row, row.ceilings)).toContain(row.says);
       },
     );
-
-    it.each(crdOnlyRows)("differ: only the CRD refuses $name", (row) => {
-      expect(byCrd(version, row)).toEqual(REFUSAL);
-      expect(byRuntime(version, row)).toBe("admitted");
-    });
   });
 
   it.each([{ name: "apiVersion" }, { name: "kind" }])(

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 
-import { createPolicyEngine } from "../../src/admission/index.js";
+import { createTestPolicyEngine } from "../support/policy-engine.js";
 import { addValidateCommand } from "../../src/cli/validate.js";
 import { jsonReport } from "../../src/cli/validate/report.js";
 import { createEngine } from "../../src/engine/index.js";
@@ -52,7 +52,7 @@ describe("docs/validate.md", () => {
       env: {},
       clock: { nowMs: () => 0, monotonicMs: () => 0 },
       createEngine,
-      createPolicyEngine,
+      createPolicyEngine: createTestPolicyEngine,
       stdin: () => process.stdin,
     });
     const flags = (program.commands[0]?.options ?? [])

@@ -1,18 +1,31 @@
+import ipaddr from "ipaddr.js";
+
 import { quoted } from "../../errors.js";
 import type { Parsed } from "../../ports.js";
 
 const MAX_CHARS = 253;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/u;
 const IPV6 = /^(?<open>\[?)(?<address>[0-9a-f:.]*:[0-9a-f:.]*)(?<close>\]?)$/iu;
+/** By ipaddr.js's names: IPv4-mapped, IPv4-translated, NAT64, 6to4 and Teredo. */
+const IPV4_INSIDE = ["ipv4Mapped", "rfc6145", "rfc6052", "6to4", "teredo"];
+/** IPv4-compatible, which includes the unspecified address and loopback. */
+const COMPATIBLE = ipaddr.IPv6.parseCIDR("::/96");
 
 /**
  * Reads a DNS name or an IP address as a URL parser writes it: lower case, without trailing dot,
  * IPv6 compressed and without brackets. What a URL parser would take for another host, such as
- * `127.1` or `0x7f.0.0.1`, is refused: a policy would see one host and the network another.
+ * `127.1` or `0x7f.0.0.1`, is refused: a policy would see one host and the network another. So is an
+ * IPv4 address inside an IPv6 one, such as `::ffff:127.0.0.1`.
  */
 export function parseHost(text: string): Parsed<string> {
   const ipv6 = parseIpv6(text);
-  if (ipv6 !== undefined) return { kind: "ok", value: ipv6 };
+  if (ipv6 !== undefined) {
+    if (!hasIpv4Inside(ipv6)) return { kind: "ok", value: ipv6 };
+    return {
+      kind: "error",
+      message: `${quoted(text)} is an IPv6 address with an IPv4 address inside, write the IPv4 address`,
+    };
+  }
   const name = canonicalName(text);
   if (name !== undefined) return { kind: "ok", value: name };
   return {
@@ -38,6 +51,13 @@ function parseIpv6(text: string): string | undefined {
     return undefined;
   const canonical = urlHost(`[${address}]`);
   return canonical?.slice(1, -1);
+}
+
+function hasIpv4Inside(text: string): boolean {
+  const address = ipaddr.IPv6.parse(text);
+  const range = address.range();
+  if (range === "unspecified" || range === "loopback") return false;
+  return IPV4_INSIDE.includes(range) || address.match(COMPATIBLE);
 }
 
 function canonicalName(text: string): string | undefined {

@@ -5,10 +5,12 @@ import type { Parsed } from "../../ports.js";
 const PATH = /^\/(?:[\w\-.~!$&'()*+,;=:@/]|%[0-9a-f]{2})*$/iu;
 /** A slash, a backslash or a dot that not every server sees before it decodes. */
 const HIDDEN = /%(?:2f|5c|2e)/iu;
+/** With parameters or not: servlet containers drop them, and `/a/..;/b` is `/b`. */
+const DOTS = /^\.{1,2}(?:;|%3b|$)/iu;
 
 /**
  * Reads the beginning of a URL's path, as a URL parser writes it. Whatever might mean another path
- * to the server than to us is refused: dot segments, backslashes, hidden slashes and dots.
+ * to the server than to us is refused: dot segments, with parameters (`..;x`) or without, backslashes, hidden slashes and dots.
  */
 export function parsePathPrefix(text: string): Parsed<string> {
   const problem = problemOf(text);
@@ -23,7 +25,7 @@ function problemOf(text: string): string | undefined {
   if (!text.startsWith("/")) return 'it does not start with "/"';
   if (/[?#]/u.test(text)) return "it has a query or a fragment";
   if (text.includes("\\")) return "it has a backslash";
-  if (text.split("/").some((segment) => segment === "." || segment === ".."))
+  if (text.split("/").some((segment) => DOTS.test(segment)))
     return 'it has a segment "." or ".."';
   if (HIDDEN.test(text)) return "it has an escaped slash, backslash or dot";
   if (!PATH.test(text) || new URL(`http://h${text}`).pathname !== text)

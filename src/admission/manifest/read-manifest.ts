@@ -3,6 +3,7 @@ import { AdmissionError } from "../error.js";
 import {
   describe,
   type Fields,
+  invalid,
   invalidAt,
   objectField,
   ownField,
@@ -19,12 +20,14 @@ import { lineOf, required } from "./values.js";
 const FIELDS = [
   "name",
   "version",
+  "description",
   "abi",
   "source",
   "minRuntime",
   "requires",
   "config",
 ];
+const MAX_DESCRIPTION_CHARS = 1024;
 const MAX_NAME_CHARS = 128;
 const MAX_VERSION_CHARS = 256;
 const MAX_SOURCE_CHARS = 2048;
@@ -52,6 +55,7 @@ export function readManifest(
 
 function manifestOf(document: JsonObject): ModuleManifest {
   const fields = readFields(document, "", { supported: FIELDS });
+  checkDescription(fields.get("description"));
   return {
     name: optionalLine(fields, "name", MAX_NAME_CHARS),
     version: readVersion(fields, "version"),
@@ -61,6 +65,18 @@ function manifestOf(document: JsonObject): ModuleManifest {
     requires: readRequirements(fields.get("requires")),
     configSchema: readConfigSchema(fields.get("config")),
   };
+}
+
+/** It is for people and not kept: whatever lines it has, no message shows them. */
+function checkDescription(value: JsonValue | undefined): void {
+  if (value === undefined) return;
+  if (typeof value !== "string")
+    throw invalidAt("description", `expected a string, got ${describe(value)}`);
+  if (value.length > MAX_DESCRIPTION_CHARS) {
+    throw invalid(
+      `description is ${value.length} characters long, expected at most ${MAX_DESCRIPTION_CHARS}`,
+    );
+  }
 }
 
 function onlyKnown(document: JsonObject): JsonObject {

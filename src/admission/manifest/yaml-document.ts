@@ -111,6 +111,7 @@ function levelsOf({ stack }: Parser): number {
 }
 
 function refuseProblems(document: Document.Parsed, at: Locator): void {
+  // None while stopAtFirstProblem() is understood by the composer: its hook is not documented.
   const [problem] = [...document.errors, ...document.warnings];
   if (problem !== undefined)
     throw at(problem.pos[0], escaped(problem.message, 200));

@@ -196,11 +196,13 @@ const MISSPELT: readonly RefusedRow[] = [
     fields: pathModule(JSON.parse('{"__proto__": {}}') as JsonObject),
     says: "unknown field",
   },
-  ...["policy", "sandbox"].map((field) => ({
-    name: `${field}, which was removed`,
-    fields: { ...pathModule(), [field]: {} },
-    says: "was removed",
-  })),
+  ...["policy", "sandbox"].flatMap((field) =>
+    [null, {}, POLICY].map((value) => ({
+      name: `${field}, which was removed, set to ${JSON.stringify(value)}`,
+      fields: { ...pathModule(), [field]: value },
+      says: "was removed",
+    })),
+  ),
 ];
 
 /** Inputs with fields that are missing, unknown, no objects, or not to be set together. */

@@ -223,7 +223,7 @@ describe("admission/module-from", () => {
       {
         type: "OCI",
         module: PINNED,
-        want: `${NO_OCI}expected an object, got "${PINNED}"`,
+        want: `${NO_OCI}expected an object, got a string`,
       },
       {
         type: "OCI",
@@ -270,7 +270,7 @@ describe("admission/module-from", () => {
       {
         type: "OCI",
         module: { ref: PINNED, "\u202ea": 1 },
-        want: `${NO_OCI}unknown field "\\u202ea", expected one of ref, credentials`,
+        want: `${NO_OCI}unknown field (what it is called is no name), expected one of ref, credentials`,
       },
       {
         type: "OCI",
@@ -285,12 +285,17 @@ describe("admission/module-from", () => {
       {
         type: "OCI",
         module: { ref: PINNED, credentials: "a b" },
-        want: `${FIELD}: credentials: expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got "a b"`,
+        want: `${FIELD}: credentials: expected the name of a step credential (letters and digits, with "-", "_" or "." between them, at most 253), got text that is none`,
       },
       {
         type: "HTTP",
-        module: URL,
-        want: `${NO_HTTP}expected an object, got "${URL}"`,
+        module: "https://u:pw@h/x?sig=SECRET",
+        want: `${NO_HTTP}expected an object, got a string`,
+      },
+      {
+        type: "HTTP",
+        module: { "https://u:pw@h/x?sig=SECRET": DIGEST },
+        want: `${NO_HTTP}unknown field (what it is called is no name), expected one of url, digest, manifestURL, manifestDigest`,
       },
       {
         type: "HTTP",

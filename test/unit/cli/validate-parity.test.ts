@@ -67,6 +67,10 @@ put(
 );
 put("nothing.cedar", "// grants nothing\n");
 put(
+  "signed.cedar",
+  'permit (principal, action == Action::"requireSignature", resource);\n',
+);
+put(
   "kind.cedar",
   'permit(principal, action == Action::"spendCredential", resource) when { principal.xrKind == "Other" };\n',
 );
@@ -279,7 +283,7 @@ const rows: readonly Row[] = [
   {
     name: "a module that the operator wants signed",
     input: oci({}),
-    flags: operatorFlags("operator.cedar"),
+    flags: operatorFlags("signed.cedar"),
     code: "signature-unverifiable",
   },
   {

@@ -54,6 +54,10 @@ describe("loader/http-url", () => {
         text: "https://h.test/@a:b$&,;=!'()*",
         want: "https://h.test/@a:b$&,;=!'()*",
       },
+      {
+        text: "https://h.test/a;b/..c;/...;/.d;",
+        want: "https://h.test/a;b/..c;/...;/.d;",
+      },
       { text: "https://h.test/1.0%2Bb", want: "https://h.test/1.0%2Bb" },
       { text: "https://h.test/1.0+b", want: "https://h.test/1.0%2Bb" },
       // http on this machine only (C33)
@@ -91,6 +95,8 @@ describe("loader/http-url", () => {
       "the URL does not parse, expected one such as https://example.com/fn.wasm";
     const ENCODED =
       "the path has an encoded slash, backslash or control character, which servers read in different ways";
+    const PARAMETERS =
+      'the path has a segment "", "." or ".." with parameters after it (";"), which servers read in different ways';
     const clear = (host: string) =>
       `http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host "${host}"`;
 
@@ -165,6 +171,16 @@ describe("loader/http-url", () => {
         text: "https://h.test/a//",
         want: 'the path has an empty segment ("//")',
       },
+      ...["..;/", "..;", "..;x=y/", "..%3b/", "..%3Bx", "%2e%2e;x/"].map(
+        (segment) => ({
+          text: `https://h.test/ok/${segment}secret`,
+          want: PARAMETERS,
+        }),
+      ),
+      { text: "https://h.test/ok/.;/x", want: PARAMETERS },
+      { text: "https://h.test/ok/.%2e%3b", want: PARAMETERS },
+      { text: "https://h.test/;/secure/x", want: PARAMETERS },
+      { text: "https://h.test/%3bx/secure/x", want: PARAMETERS },
       {
         text: "https://h.test/a%",
         want: "the path has a percent sign that encodes no UTF-8",
@@ -200,7 +216,14 @@ describe("loader/http-url", () => {
       { text: "http://128.0.0.1/x", want: clear("128.0.0.1") },
       { text: "http://0.0.0.0/x", want: clear("0.0.0.0") },
       { text: "http://[::]/x", want: clear("[::]") },
-      { text: "http://[::ffff:127.0.0.1]/x", want: clear("[::ffff:7f00:1]") },
+      {
+        text: "http://[::ffff:127.0.0.1]/x",
+        want: 'host "[::ffff:7f00:1]" is an IPv6 address with an IPv4 address inside, write the IPv4 address',
+      },
+      {
+        text: "https://[64:ff9b::10.0.0.1]/x",
+        want: 'host "[64:ff9b::a00:1]" is an IPv6 address with an IPv4 address inside, write the IPv4 address',
+      },
       // size
       {
         text: `https://h.test/${"a".repeat(4082)}`,
@@ -221,7 +244,17 @@ describe("loader/http-url", () => {
   it("reads what it has written as the same again", () => {
     const segment = fc.oneof(
       fc.webSegment(),
-      fc.constantFrom("..", "%2e%2e", "a%2Fb", "s%65c", "+", "%2B", "[|]", "é"),
+      fc.constantFrom(
+        "..",
+        "%2e%2e",
+        "a%2Fb",
+        "s%65c",
+        "..;",
+        "+",
+        "%2B",
+        "[|]",
+        "é",
+      ),
     );
     const text = fc
       .tuple(

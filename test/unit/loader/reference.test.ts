@@ -17,6 +17,8 @@ describe("loader/reference", () => {
       { text: "index.docker.io/x", want: "index.docker.io/library/x" },
       { text: "index.docker.io/library/x", want: "index.docker.io/library/x" },
       { text: "registry-1.docker.io/acme/x", want: "index.docker.io/acme/x" },
+      { text: "registry.hub.docker.com/x", want: "index.docker.io/library/x" },
+      { text: "hub.docker.com/acme/x", want: "hub.docker.com/acme/x" },
       { text: "DOCKER.io.:443/acme/x", want: "index.docker.io/acme/x" },
       { text: "docker.io:5000/x", want: "docker.io:5000/x" },
       { text: "quay.docker.io/x", want: "quay.docker.io/x" },
@@ -34,7 +36,6 @@ describe("loader/reference", () => {
       { text: "[::1]/a", want: "[::1]/a" },
       { text: "[0:0:0:0:0:0:0:1]:5000/a", want: "[::1]:5000/a" },
       { text: "[2001:DB8::A]/a", want: "[2001:db8::a]/a" },
-      { text: "[::ffff:127.0.0.1]/a", want: "[::ffff:7f00:1]/a" },
       // one place, one spelling (C48)
       { text: "GHCR.IO/secure/x", want: "ghcr.io/secure/x" },
       { text: "ghcr.io:443/secure/x", want: "ghcr.io/secure/x" },
@@ -174,6 +175,15 @@ describe("loader/reference", () => {
         text: "127.0.0.01/x:v1",
         want: 'registry host "127.0.0.01" is another spelling of 127.0.0.1, write that',
       },
+      ...[
+        // IPv4-mapped, -compatible and -translated, NAT64, 6to4, Teredo
+        ...["::ffff:127.0.0.1", "::FFFF:7f00:1", "0:0:0:0:0:ffff:a00:1"],
+        ...["::127.0.0.1", "::2", "::ffff:0:7f00:1", "64:ff9b::7f00:1"],
+        ...["64:ff9b:1::7f00:1", "2002:7f00:1::1", "2001:0:a00:1::1"],
+      ].map((address) => ({
+        text: `[${address}]:5000/x:v1`,
+        want: `registry host "[${address}]" is an IPv6 address with an IPv4 address inside, write the IPv4 address`,
+      })),
       {
         text: "256.0.0.1/x:v1",
         want: 'registry host "256.0.0.1" is no host name',

@@ -44,11 +44,8 @@ describe("admission/manifest/host", () => {
         text: "[2001:db8::0001]",
         want: "2001:db8::1",
       },
-      {
-        name: "IPv6 with IPv4 in it",
-        text: "::ffff:127.0.0.1",
-        want: "::ffff:7f00:1",
-      },
+      { name: "the IPv6 loopback", text: "::1", want: "::1" },
+      { name: "no IPv6 address yet", text: "::", want: "::" },
     ])("reads $name", ({ text, want }) => {
       expect(parseHost(text)).toEqual({ kind: "ok", value: want });
     });
@@ -141,6 +138,25 @@ describe("admission/manifest/host", () => {
       expect(parseHost(text)).toEqual({
         kind: "error",
         message: `expected a DNS name or an IP address, got "${text}"${hint}`,
+      });
+    });
+
+    it.each([
+      { name: "mapped", text: "::ffff:127.0.0.1" },
+      { name: "mapped, in hex", text: "::FFFF:7f00:1" },
+      { name: "mapped, in brackets", text: "[::ffff:10.0.0.1]" },
+      { name: "mapped, in full", text: "0:0:0:0:0:ffff:a00:1" },
+      { name: "compatible", text: "::127.0.0.1" },
+      { name: "compatible, next to loopback", text: "::2" },
+      { name: "translated", text: "::ffff:0:127.0.0.1" },
+      { name: "by NAT64", text: "64:ff9b::169.254.169.254" },
+      { name: "by a local NAT64", text: "64:ff9b:1::a9fe:a9fe" },
+      { name: "by 6to4", text: "2002:7f00:1::1" },
+      { name: "by Teredo", text: "2001:0:a00:1::1" },
+    ])("refuses an IPv4 address inside an IPv6 one, $name", ({ text }) => {
+      expect(parseHost(text)).toEqual({
+        kind: "error",
+        message: `"${text}" is an IPv6 address with an IPv4 address inside, write the IPv4 address`,
       });
     });
 

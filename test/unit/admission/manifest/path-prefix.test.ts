@@ -13,6 +13,7 @@ describe("admission/manifest/path-prefix", () => {
     "/a..b/...",
     "/a//b",
     "/~user/a;b=c,d!$&'()*+:@",
+    "/a..;b/...;c/.d;",
     "/caf%C3%A9",
   ])("reads %s", (text) => {
     expect(parsePathPrefix(text)).toEqual({ kind: "ok", value: text });
@@ -25,6 +26,15 @@ describe("admission/manifest/path-prefix", () => {
     { text: "/a/../b", problem: 'it has a segment "." or ".."' },
     { text: "/a/.", problem: 'it has a segment "." or ".."' },
     { text: "/..", problem: 'it has a segment "." or ".."' },
+    { text: "/a/..;/b", problem: 'it has a segment "." or ".."' },
+    { text: "/a/..;x=y", problem: 'it has a segment "." or ".."' },
+    { text: "/a/.;/b", problem: 'it has a segment "." or ".."' },
+    { text: "/a/..%3b/b", problem: 'it has a segment "." or ".."' },
+    { text: "/a/..%3Bx", problem: 'it has a segment "." or ".."' },
+    {
+      text: "/a/%2e%2e;x/b",
+      problem: "it has an escaped slash, backslash or dot",
+    },
     { text: "/a%2Fb", problem: "it has an escaped slash, backslash or dot" },
     { text: "/a%5cb", problem: "it has an escaped slash, backslash or dot" },
     { text: "/%2e%2E/b", problem: "it has an escaped slash, backslash or dot" },

@@ -11,6 +11,9 @@ const NOTHING = { egress: [], privateTmp: false, env: [], credentials: [] };
 const FULL = `
 name: greeter
 version: 1.2.3
+description: |
+  Greets.
+  In every language.
 abi: 2
 source: https://example.com/greeter
 minRuntime: v0.3.0
@@ -105,6 +108,7 @@ describe("admission/manifest/read-manifest", () => {
     const nulls = {
       name: null,
       version: null,
+      description: null,
       source: null,
       minRuntime: null,
       requires: null,
@@ -143,6 +147,13 @@ describe("admission/manifest/read-manifest", () => {
     expect(value.requires.env[0]).toSatisfy(Object.isFrozen);
   });
 
+  it.each(["", "one line", "l\n".repeat(512)])(
+    "takes a description of people's and keeps nothing of it: %j",
+    (description) => {
+      expect(manifestWith({ description })).toEqual(manifestWith({}));
+    },
+  );
+
   describe("unknown fields", () => {
     it.each([
       {
@@ -153,7 +164,7 @@ describe("admission/manifest/read-manifest", () => {
       {
         name: "with the value null",
         text: "abi: 2\nextra: null",
-        want: "unknown field extra, expected one of name, version, abi, source, minRuntime, requires, config",
+        want: "unknown field extra, expected one of name, version, description, abi, source, minRuntime, requires, config",
       },
       {
         name: "in requires",
@@ -173,7 +184,7 @@ describe("admission/manifest/read-manifest", () => {
       {
         name: "__proto__",
         text: "abi: 2\n__proto__: {name: x}",
-        want: "unknown field __proto__, expected one of name, version, abi, source, minRuntime, requires, config",
+        want: "unknown field __proto__, expected one of name, version, description, abi, source, minRuntime, requires, config",
       },
     ])("refuses one $name of a file", ({ text, want }) => {
       expect(readManifest("file", utf8(text))).toEqual({
@@ -262,6 +273,16 @@ describe("admission/manifest/read-manifest", () => {
         name: "a name that reorders what follows",
         manifest: { abi: 2, name: "a\u202eb" },
         want: 'name: expected one line without control characters, got "a\\u202eb"',
+      },
+      {
+        name: "a long description",
+        manifest: { abi: 2, description: "d".repeat(1025) },
+        want: "description is 1025 characters long, expected at most 1024",
+      },
+      {
+        name: "a description that is a number",
+        manifest: { abi: 2, description: 7 },
+        want: "description: expected a string, got 7",
       },
       {
         name: "a long source",

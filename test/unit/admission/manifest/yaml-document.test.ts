@@ -10,9 +10,11 @@ describe("admission/manifest/yaml-document", () => {
   it("reads what YAML writes", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "grapheme" }), (value) => {
-        const text = stringify(value, { aliasDuplicateObjects: false });
+        // JSON has no -0.
+        const json = JSON.parse(JSON.stringify(value)) as unknown;
+        const text = stringify(json, { aliasDuplicateObjects: false });
 
-        expect(parseYaml(text)).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(parseYaml(text)).toEqual(json);
       }),
     );
   });
@@ -213,24 +215,14 @@ describe("admission/manifest/yaml-document", () => {
       want: "line 1: Unresolved tag: !env",
     },
     {
-      name: "what the parser does not understand before what is below it",
-      text: 'a: "\\x"]\nb: 1',
-      want: "line 1: Unexpected flow-seq-end",
+      name: "60 000 brackets that nothing opened",
+      text: "]".repeat(60_000),
+      want: "line 1: Unexpected flow-seq-end token",
     },
     {
       name: "a problem inside of others, said once",
-      text: '[[[["\\x"]]]]',
-      want: /^line 1: Invalid escape sequence \\\\x$/,
-    },
-    {
-      name: "60 000 quotes",
-      text: '"'.repeat(48_000),
-      want: "YAML tokens",
-    },
-    {
-      name: "an end without a document",
-      text: "...",
-      want: "line 1: Unexpected doc-end without preceding document",
+      text: 'a:\n  - [{b: "\\x"}]',
+      want: /^line 2: Invalid escape sequence \\\\x\\"$/,
     },
   ])("stops at the first problem: $name", ({ text, want }) => {
     expect(() => parseYaml(text)).toThrow(want);
@@ -238,7 +230,7 @@ describe("admission/manifest/yaml-document", () => {
 
   it("reads a manifest of 64 KiB whose lines are short", () => {
     const names = Array.from(
-      { length: 1640 },
+      { length: 1620 },
       (_, i) => `property${String(i)}`,
     );
     const properties = names.map((name) => [name, { type: "string" }]);
