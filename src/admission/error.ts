@@ -26,7 +26,7 @@ export type AdmissionErrorCode =
   | "policy-invalid"
   /** The operator policy cannot be read or does not compile; the program does not start. */
   | "operator-policy-invalid"
-  /** The policy engine cannot be started, or was stopped. */
+  /** The policy engine cannot be started, came to no decision, or the request ended while it waited. */
   | "policy-unavailable"
   /** The compositionPolicy does not permit the location the XR chose. */
   | "pull-refused"

@@ -10,9 +10,13 @@ import {
 
 /** The real policy engine, whose thread runs the source as it is. */
 export function createTestPolicyEngine(
-  options: PolicyEngineOptions = {},
+  options: Partial<PolicyEngineOptions> = {},
 ): PolicyEngine {
-  return createPolicyEngine({ startWorker: startSourceWorker, ...options });
+  return createPolicyEngine({
+    monotonicMs: () => performance.now(),
+    startWorker: startSourceWorker,
+    ...options,
+  });
 }
 
 /** A thread that runs `policy-worker.ts` without a build. */

@@ -9,16 +9,11 @@ import type {
 /** A decision names this many rules at most; they are for logs. */
 const maxRulesNamed = 32;
 
-/**
- * The answer where there is none from Cedar: no, but yes to whether a module must be signed, since
- * nothing else may be wrong there.
- */
-export function undecided({ action }: Question): Decision {
-  return Object.freeze({
-    allowed: action === "requireSignature",
-    rules: Object.freeze([]),
-  });
-}
+/** The answer where Cedar gives none: nothing else may be wrong than that nobody can say. */
+export const signatureRequired: Decision = Object.freeze({
+  allowed: true,
+  rules: Object.freeze([]),
+});
 
 /**
  * What follows from Cedar's answer. Cedar skips a rule that fails to evaluate; here a `forbid` that

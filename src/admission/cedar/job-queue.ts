@@ -34,7 +34,7 @@ export interface QueuedJob {
    */
   readonly outcome: Promise<JobOutcome>;
   /** Takes back a job that still waits: it has no outcome. Returns false when it waits no more. */
-  drop(): boolean;
+  readonly drop: () => boolean;
 }
 
 /** Jobs, done one at a time. */
@@ -42,8 +42,8 @@ export interface JobQueue {
   /**
    * Does a job. One that breaks the worker harms no other: the next gets a new worker. A decision's
    * text is sent only to a worker that has it no more.
-   * @param rank lower ones go first, equal ones in the order in which they came; below 0 a job is
-   *   taken however many wait
+   * @param rank lower ones go first, equal ones in the order in which they came; when too many wait,
+   *   the last in that order is refused
    */
   run(job: PolicyJob, rank: number): QueuedJob;
   /** Ends the worker and what waits for it. Idempotent. */
@@ -189,6 +189,8 @@ export function createJobQueue(
     const before = waiting.findLastIndex(({ rank }) => rank <= pending.rank);
     waiting.splice(before + 1, 0, pending);
     if (current === undefined) advance();
+    if (waiting.length > limits.maxWaiting)
+      waiting.pop()?.reject(unavailable("too much waits for it"));
   }
 
   function remove(pending: PendingJob): boolean {
@@ -200,9 +202,8 @@ export function createJobQueue(
 
   return {
     run(job, rank) {
-      if (isClosed) return refused(stopped());
-      if (waiting.length >= limits.maxWaiting && rank >= 0)
-        return refused(unavailable("too much waits for it"));
+      if (isClosed)
+        return { outcome: Promise.reject(stopped()), drop: () => false };
       let drop = () => false;
       const outcome = new Promise<JobOutcome>((resolve, reject) => {
         const pending = { job, rank, needsText: false, resolve, reject };
@@ -218,10 +219,6 @@ export function createJobQueue(
       await discard();
     },
   };
-}
-
-function refused(error: AdmissionError): QueuedJob {
-  return { outcome: Promise.reject(error), drop: () => false };
 }
 
 function stopped(): AdmissionError {

@@ -14,7 +14,7 @@ export interface Remembered<T> {
 export interface Work<T> {
   readonly result: Promise<Remembered<T>>;
   /** Takes back work that has not begun: there will be no result. Returns false when it has begun. */
-  drop(): boolean;
+  readonly drop: () => boolean;
 }
 
 /** Remembers what work came to, by its key. */

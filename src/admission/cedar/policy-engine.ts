@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
 import { escaped } from "../../errors.js";
-import { decisionKey, decisionOf, undecided } from "./decision.js";
+import { decisionKey, decisionOf, signatureRequired } from "./decision.js";
 import {
   createJobQueue,
   type JobLimits,
@@ -28,8 +28,8 @@ export const maxPolicyBytes = mebibyte;
 
 /** What a policy engine works with. */
 export interface PolicyEngineOptions {
-  /** The clock of the requests' deadlines; default `performance.now`. */
-  readonly monotonicMs?: () => number;
+  /** The clock of the requests' deadlines. */
+  readonly monotonicMs: () => number;
   /** For tests: the default runs `policy-worker.js`. */
   readonly startWorker?: () => PolicyWorker;
   /** For tests: each has a default. */
@@ -64,10 +64,8 @@ type Answer =
  * together, and 4096 decisions: a decision follows from the policy, the principal and the question
  * alone. It has two threads, so that no decision and no operator waits for Compositions' policies.
  */
-export function createPolicyEngine(
-  options: PolicyEngineOptions = {},
-): PolicyEngine {
-  const { monotonicMs = () => performance.now() } = options;
+export function createPolicyEngine(options: PolicyEngineOptions): PolicyEngine {
+  const { monotonicMs } = options;
   const openQueue = (maxWaiting: number) =>
     createJobQueue(options.startWorker ?? startPolicyWorker, {
       ...defaultLimits,
@@ -191,7 +189,7 @@ function charsOfResult(result: CompileResult): number {
 function noAnswer(question: Question, outcome: JobOutcome): Answer {
   // A demand that cannot be denied is a demand.
   return question.action === "requireSignature"
-    ? { kind: "decision", decision: undecided(question) }
+    ? { kind: "decision", decision: signatureRequired }
     : { kind: "none", reason: reasonOf(outcome) };
 }
 

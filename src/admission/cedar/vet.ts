@@ -7,6 +7,9 @@ import { inertRules } from "./inert.js";
 import { policySchema } from "./schema.js";
 import { inTextOrder } from "./structure.js";
 
+/** A megabyte of ordinary rules has fewer; each costs Cedar about a millisecond. */
+const maxRules = 10_000;
+
 /** What Cedar makes of a policy that may be used. */
 export interface VettedPolicy {
   /** In the order of the text. */
@@ -26,6 +29,11 @@ export function vet(cedar: Cedar, text: string): Parsed<VettedPolicy> {
   const [template] = parts.policy_templates;
   if (template !== undefined)
     return refused(objectionToTemplate(cedar, text, template));
+  if (parts.policies.length > maxRules) {
+    return refused(
+      `expected at most ${maxRules} rules, got ${parts.policies.length}`,
+    );
+  }
   const checked = cedar.validate({
     schema: policySchema,
     policies: { staticPolicies: text },

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import {
   decisionKey,
   decisionOf,
-  undecided,
 } from "../../../../src/admission/cedar/decision.js";
 import type { PolicyRule } from "../../../../src/admission/cedar/messages.js";
 import type {
@@ -23,11 +22,6 @@ const PULL: Question = { action: "pullModule", location: "a/b" };
 const SIGNATURE: Question = { action: "requireSignature", location: "a/b" };
 
 describe("admission/cedar/decision", () => {
-  it("denies what cannot be judged, and demands a signature", () => {
-    expect(undecided(PULL)).toEqual({ allowed: false, rules: [] });
-    expect(undecided(SIGNATURE)).toEqual({ allowed: true, rules: [] });
-  });
-
   describe("decisionOf", () => {
     it.each([
       {

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   createJobQueue,
   type JobLimits,
+  type JobOutcome,
+  type JobQueue,
 } from "../../../../src/admission/cedar/job-queue.js";
 import type {
   JobReply,
@@ -19,6 +21,19 @@ const LIMITS: JobLimits = {
   maxWaiting: 3,
 };
 const REFUSED: JobReply = { kind: "refused", message: "no" };
+const COMPILED: JobReply = {
+  kind: "compiled",
+  report: {
+    rules: [],
+    scopedActions: [],
+    warnings: [],
+    dialAddress: { permit: [], forbid: [] },
+  },
+};
+const DECIDED: JobReply = {
+  kind: "decided",
+  verdict: { allowed: true, deciding: [], failed: [] },
+};
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -32,21 +47,21 @@ describe("admission/cedar/job-queue", () => {
     const { queue, workers } = open();
     expect(workers).toHaveLength(0);
 
-    const first = queue.run(compileJob("a"));
+    const first = run(queue, compileJob("a"));
     workers[0]?.ready();
     workers[0]?.reply(REFUSED);
     await expect(first).resolves.toEqual(REFUSED);
-    const second = queue.run(compileJob("b"));
-    workers[0]?.reply({ kind: "unknown" });
+    const second = run(queue, compileJob("b"));
+    workers[0]?.reply(REFUSED);
 
-    await expect(second).resolves.toEqual({ kind: "unknown" });
+    await expect(second).resolves.toEqual(REFUSED);
     expect(workers).toHaveLength(1);
   });
 
   it("does not let a worker keep the process alive", () => {
     const { queue, workers } = open();
 
-    void queue.run(compileJob("a"));
+    void run(queue, compileJob("a"));
 
     expect(workers[0]?.unreferenced).toBe(true);
   });
@@ -54,7 +69,7 @@ describe("admission/cedar/job-queue", () => {
   it("gives a worker nothing before it is ready", () => {
     const { queue, workers } = open();
 
-    void queue.run(compileJob("a"));
+    void run(queue, compileJob("a"));
     expect(workers[0]?.jobs).toEqual([]);
     workers[0]?.ready();
 
@@ -64,7 +79,9 @@ describe("admission/cedar/job-queue", () => {
   it("does jobs one at a time, in the order in which they came", async () => {
     const { queue, workers } = open();
 
-    const outcomes = ["a", "b", "c"].map((hash) => queue.run(compileJob(hash)));
+    const outcomes = ["a", "b", "c"].map((hash) =>
+      run(queue, compileJob(hash)),
+    );
     const [worker] = workers;
     worker?.ready();
     for (const [i, message] of ["1", "2", "3"].entries()) {
@@ -80,16 +97,16 @@ describe("admission/cedar/job-queue", () => {
 
   it("lets a job wait for the one that is being done", async () => {
     const { queue, workers } = open();
-    const first = queue.run(compileJob("a"));
+    const first = run(queue, compileJob("a"));
     workers[0]?.ready();
 
-    const second = queue.run(compileJob("b"));
+    const second = run(queue, compileJob("b"));
 
     expect(workers[0]?.jobs).toEqual([compileJob("a")]);
     workers[0]?.reply(REFUSED);
-    workers[0]?.reply({ kind: "unknown" });
+    workers[0]?.reply(COMPILED);
     await expect(first).resolves.toEqual(REFUSED);
-    await expect(second).resolves.toEqual({ kind: "unknown" });
+    await expect(second).resolves.toEqual(COMPILED);
     expect(workers[0]?.jobs).toEqual([compileJob("a"), compileJob("b")]);
   });
 
@@ -131,8 +148,8 @@ describe("admission/cedar/job-queue", () => {
       "and $name takes its job with it, and no other",
       async ({ breakIt, want }) => {
         const { queue, workers } = open();
-        const bad = queue.run(compileJob("bad"));
-        const good = [queue.run(compileJob("a")), queue.run(compileJob("b"))];
+        const bad = run(queue, compileJob("bad"));
+        const good = [run(queue, compileJob("a")), run(queue, compileJob("b"))];
 
         const [first] = workers;
         first?.ready();
@@ -153,15 +170,15 @@ describe("admission/cedar/job-queue", () => {
 
     it("is not heard any more", async () => {
       const { queue, workers } = open();
-      const bad = queue.run(compileJob("bad"));
-      const good = queue.run(compileJob("good"));
+      const bad = run(queue, compileJob("bad"));
+      const good = run(queue, compileJob("good"));
       const [first] = workers;
       first?.ready();
       first?.reply({ kind: "trapped", reason: "x" });
       const [, second] = workers;
       second?.ready();
 
-      first?.reply({ kind: "unknown" });
+      first?.reply(COMPILED);
       first?.throw(new Error("late"));
       first?.exit(1);
       second?.reply(REFUSED);
@@ -173,14 +190,14 @@ describe("admission/cedar/job-queue", () => {
 
     it("is replaced only when there is a job for the next one", async () => {
       const { queue, workers } = open();
-      const first = queue.run(compileJob("a"));
+      const first = run(queue, compileJob("a"));
       workers[0]?.ready();
       workers[0]?.reply(REFUSED);
       await first;
 
       workers[0]?.exit(1);
       expect(workers).toHaveLength(1);
-      const second = queue.run(compileJob("b"));
+      const second = run(queue, compileJob("b"));
       workers[1]?.ready();
       workers[1]?.reply(REFUSED);
 
@@ -198,8 +215,8 @@ describe("admission/cedar/job-queue", () => {
       };
       return { ...worker, postMessage };
     }, LIMITS);
-    const bad = queue.run(compileJob("bad"));
-    const good = queue.run(compileJob("good"));
+    const bad = run(queue, compileJob("bad"));
+    const good = run(queue, compileJob("good"));
 
     workers[0]?.ready();
     workers[1]?.ready();
@@ -219,7 +236,7 @@ describe("admission/cedar/job-queue", () => {
       { name: "a decision", job: decideJob("a"), limitMs: 5_000 },
     ])("of $name starts when the worker gets it", async ({ job, limitMs }) => {
       const { queue, workers } = open();
-      const outcome = queue.run(job);
+      const outcome = run(queue, job);
       vi.advanceTimersByTime(29_999);
       workers[0]?.ready();
 
@@ -237,7 +254,7 @@ describe("admission/cedar/job-queue", () => {
 
     it("ends with the job", async () => {
       const { queue, workers } = open();
-      const outcome = queue.run(compileJob("a"));
+      const outcome = run(queue, compileJob("a"));
       workers[0]?.ready();
       workers[0]?.reply(REFUSED);
       await outcome;
@@ -253,15 +270,15 @@ describe("admission/cedar/job-queue", () => {
     ])("$name", async ({ memoryBytes, workersInAll }) => {
       const { queue, workers } = open();
 
-      const first = queue.run(compileJob("a"));
-      const second = queue.run(compileJob("b"));
+      const first = run(queue, compileJob("a"));
+      const second = run(queue, compileJob("b"));
       workers[0]?.ready();
       workers[0]?.reply(REFUSED, memoryBytes);
       workers.at(-1)?.ready();
-      workers.at(-1)?.reply({ kind: "unknown" });
+      workers.at(-1)?.reply(COMPILED);
 
       await expect(first).resolves.toEqual(REFUSED);
-      await expect(second).resolves.toEqual({ kind: "unknown" });
+      await expect(second).resolves.toEqual(COMPILED);
       expect(workers).toHaveLength(workersInAll);
       expect(workers[0]?.terminated).toBe(workersInAll === 2);
     });
@@ -296,8 +313,8 @@ describe("admission/cedar/job-queue", () => {
       },
     ])("and $name fails its job, and the next one tries again", async (row) => {
       const { queue, workers } = open();
-      const failed = queue.run(compileJob("a"));
-      const next = queue.run(compileJob("b"));
+      const failed = run(queue, compileJob("a"));
+      const next = run(queue, compileJob("b"));
 
       if (workers[0]) row.breakIt(workers[0]);
       await expect(failed).rejects.toThrow(
@@ -322,14 +339,14 @@ describe("admission/cedar/job-queue", () => {
       }, LIMITS);
 
       for (const hash of ["a", "b"]) {
-        await expect(queue.run(compileJob(hash))).rejects.toMatchObject({
+        await expect(run(queue, compileJob(hash))).rejects.toMatchObject({
           code: "policy-unavailable",
           message:
             "the policy engine is not available: it cannot be started: no threads left",
         });
       }
       isBroken = false;
-      const outcome = queue.run(compileJob("c"));
+      const outcome = run(queue, compileJob("c"));
       workers[0]?.ready();
       workers[0]?.reply(REFUSED);
 
@@ -341,9 +358,9 @@ describe("admission/cedar/job-queue", () => {
     const { queue, workers } = open();
 
     const taken = ["a", "b", "c", "d"].map((hash) =>
-      queue.run(compileJob(hash)),
+      run(queue, compileJob(hash)),
     );
-    await expect(queue.run(compileJob("e"))).rejects.toMatchObject({
+    await expect(run(queue, compileJob("e"))).rejects.toMatchObject({
       code: "policy-unavailable",
       message: "the policy engine is not available: too much waits for it",
     });
@@ -353,16 +370,136 @@ describe("admission/cedar/job-queue", () => {
     await expect(Promise.all(taken)).resolves.toHaveLength(4);
   });
 
+  it("does jobs of a lower rank first", async () => {
+    const { queue, workers } = open();
+
+    const ranks = { current: 9, a: 2, b: 1, urgent: -1 };
+    const outcomes = Object.entries(ranks).map(
+      ([hash, rank]) => queue.run(compileJob(hash), rank).outcome,
+    );
+    workers[0]?.ready();
+    for (let i = 0; i < 4; i++) workers[0]?.reply(REFUSED);
+    await Promise.all(outcomes);
+
+    expect(workers[0]?.jobs.map(({ hash }) => hash)).toEqual([
+      "current",
+      "urgent",
+      "b",
+      "a",
+    ]);
+  });
+
+  it("refuses the last of too many, which may not be the one that came last", async () => {
+    const { queue, workers } = open();
+
+    const outcomes = [0, 5, 7, 6, 1].map(
+      (rank) => queue.run(compileJob(`${rank}`), rank).outcome,
+    );
+    await expect(outcomes[2]).rejects.toMatchObject({
+      code: "policy-unavailable",
+      message: "the policy engine is not available: too much waits for it",
+    });
+    workers[0]?.ready();
+    for (let i = 0; i < 4; i++) workers[0]?.reply(REFUSED);
+
+    await Promise.all(outcomes.toSpliced(2, 1));
+    expect(workers[0]?.jobs.map(({ hash }) => hash)).toEqual([
+      "0",
+      "1",
+      "5",
+      "6",
+    ]);
+  });
+
+  describe("a job that is taken back", () => {
+    it("is not done, and leaves its place to another", async () => {
+      const { queue, workers } = open();
+      const [first, dropped, ...others] = ["a", "b", "c", "d"].map((hash) =>
+        queue.run(compileJob(hash), 0),
+      );
+
+      expect(dropped?.drop()).toBe(true);
+      expect(dropped?.drop()).toBe(false);
+      const late = queue.run(compileJob("e"), 0);
+      workers[0]?.ready();
+      for (let i = 0; i < 4; i++) workers[0]?.reply(REFUSED);
+
+      for (const job of [first, ...others, late])
+        await expect(job?.outcome).resolves.toEqual(REFUSED);
+      expect(workers[0]?.jobs.map(({ hash }) => hash)).toEqual([
+        "a",
+        "c",
+        "d",
+        "e",
+      ]);
+    });
+
+    it("is done all the same when it has begun", async () => {
+      const { queue, workers } = open();
+      const job = queue.run(compileJob("a"), 0);
+      workers[0]?.ready();
+
+      expect(job.drop()).toBe(false);
+      workers[0]?.reply(REFUSED);
+
+      await expect(job.outcome).resolves.toEqual(REFUSED);
+      expect(job.drop()).toBe(false);
+    });
+  });
+
+  describe("a decision's text", () => {
+    it("is sent only to a worker that asks for it, at once", async () => {
+      const { queue, workers } = open();
+      const outcome = run(queue, decideJob("a"));
+      const next = run(queue, decideJob("b"));
+      const [worker] = workers;
+      worker?.ready();
+      worker?.reply({ kind: "unknown" });
+      worker?.reply(DECIDED);
+      worker?.reply(DECIDED);
+
+      await expect(outcome).resolves.toEqual(DECIDED);
+      await expect(next).resolves.toEqual(DECIDED);
+      expect(worker?.jobs).toMatchObject([
+        { hash: "a", text: null },
+        { hash: "a", text: "text of a" },
+        { hash: "b", text: null },
+      ]);
+    });
+
+    it("goes to the next worker when the one that asked has grown too large", async () => {
+      const { queue, workers } = open();
+      const outcome = run(queue, decideJob("a"));
+      workers[0]?.ready();
+      workers[0]?.reply({ kind: "unknown" }, 1_001);
+      workers[1]?.ready();
+      workers[1]?.reply(DECIDED);
+
+      await expect(outcome).resolves.toEqual(DECIDED);
+      expect(workers[1]?.jobs).toMatchObject([{ text: "text of a" }]);
+    });
+
+    it("is sent once", async () => {
+      const { queue, workers } = open();
+      const outcome = run(queue, decideJob("a"));
+      workers[0]?.ready();
+      workers[0]?.reply({ kind: "unknown" });
+      workers[0]?.reply({ kind: "unknown" });
+
+      await expect(outcome).resolves.toEqual({ kind: "unknown" });
+    });
+  });
+
   describe("close", () => {
     it("ends the worker and all jobs, done or not", async () => {
       const { queue, workers } = open();
-      const running = queue.run(compileJob("a"));
-      const waiting = queue.run(compileJob("b"));
+      const running = run(queue, compileJob("a"));
+      const waiting = run(queue, compileJob("b"));
       workers[0]?.ready();
 
       const closed = queue.close();
 
-      for (const job of [running, waiting, queue.run(compileJob("c"))]) {
+      for (const job of [running, waiting, run(queue, compileJob("c"))]) {
         await expect(job).rejects.toMatchObject({
           code: "policy-unavailable",
           message:
@@ -390,6 +527,10 @@ function open() {
   return { queue: createJobQueue(startWorker, LIMITS), workers };
 }
 
+function run(queue: JobQueue, job: PolicyJob): Promise<JobOutcome> {
+  return queue.run(job, 0).outcome;
+}
+
 function compileJob(hash: string): PolicyJob {
   return { kind: "compile", hash, text: "" };
 }
@@ -398,7 +539,7 @@ function decideJob(hash: string): PolicyJob {
   return {
     kind: "decide",
     hash,
-    text: null,
+    text: `text of ${hash}`,
     principal: { namespace: "", xrKind: "" },
     question: { action: "usePrivateTmp" },
   };

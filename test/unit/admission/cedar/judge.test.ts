@@ -31,6 +31,7 @@ describe("admission/cedar/judge", () => {
           { id: "policy1", effect: "forbid" },
         ],
         scopedActions: ["pullModule", "dialAddress"],
+        warnings: [],
         dialAddress: {
           permit: [],
           forbid: [{ cidr: "10.0.0.0/8", rule: "policy1" }],

@@ -25,7 +25,10 @@ import {
   createTestPolicyEngine,
   startSourceWorker,
 } from "../../../support/policy-engine.js";
+import { createRequestScope } from "../../../../src/request-scope.js";
 import { createScriptedWorkers } from "./scripted-worker.js";
+
+const monotonicMs = () => performance.now();
 
 const NOBODY: Principal = { namespace: "", xrKind: "" };
 const PERMIT_ALL = "permit (principal, action, resource);";
@@ -59,6 +62,7 @@ describe("admission/cedar/policy-engine", () => {
         text,
         hash: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown,
         ruleCount: 2,
+        warnings: [],
         scopedActions: new Set(["pullModule", "dialAddress"]),
         dialAddress: {
           permit: [],
@@ -583,7 +587,7 @@ describe("admission/cedar/policy-engine", () => {
       });
     });
 
-    it("says no when only a decision overflows Cedar's stack, and goes on", async () => {
+    it("comes to no decision when only that overflows Cedar's stack, and goes on", async () => {
       const deep = Array.from(
         { length: 500 },
         (_, i) => `resource in Repository::"ghcr.io/e/${i}"`,
@@ -596,7 +600,12 @@ describe("admission/cedar/policy-engine", () => {
 
       await expect(
         engine.decide(bad, NOBODY, { action: "pullModule", location }),
-      ).resolves.toEqual({ allowed: false, rules: [] });
+      ).rejects.toMatchObject({
+        code: "policy-unavailable",
+        message: expect.stringMatching(
+          /^the policy engine is not available: it came to no decision: /,
+        ) as unknown,
+      });
       await expect(engine.decide(bad, NOBODY, PULL)).resolves.toEqual({
         allowed: true,
         rules: ["policy0"],
@@ -626,7 +635,7 @@ describe("admission/cedar/policy-engine", () => {
 
   describe("refuses without Cedar", () => {
     const { workers, startWorker } = createScriptedWorkers();
-    const engine = createPolicyEngine({ startWorker });
+    const engine = createPolicyEngine({ startWorker, monotonicMs });
 
     it.each([
       {
@@ -683,7 +692,7 @@ describe("admission/cedar/policy-engine", () => {
       const policy = await compile(engine, worker);
 
       const both = [1, 2].map(() => engine.decide(policy, NOBODY, PULL));
-      await worker.reply(0, ALLOWED);
+      await worker.reply(1, ALLOWED);
       const [first, second] = await Promise.all(both);
       const third = await engine.decide(
         { ...policy },
@@ -697,13 +706,13 @@ describe("admission/cedar/policy-engine", () => {
       expect(worker.jobs()).toHaveLength(2);
     });
 
-    it("sends a text only to a worker that has lost it", async () => {
+    it("sends a text only to a worker that does not have it", async () => {
       const { engine, worker } = open();
       const policy = await compile(engine, worker);
 
       const decision = engine.decide(policy, NOBODY, PULL);
-      await worker.reply(0, { kind: "unknown" });
-      await worker.reply(0, ALLOWED);
+      await worker.reply(1, { kind: "unknown" });
+      await worker.reply(1, ALLOWED);
 
       await expect(decision).resolves.toMatchObject({ allowed: true });
       expect(worker.jobs().slice(1)).toMatchObject([
@@ -712,30 +721,58 @@ describe("admission/cedar/policy-engine", () => {
       ]);
     });
 
-    it("says no when a decision breaks the worker, and does not try it again", async () => {
-      const { engine, worker } = open();
-      const policy = await compile(engine, worker);
+    describe("a decision that the worker does not survive", () => {
+      it("is none, and is not tried again for two minutes", async () => {
+        vi.useFakeTimers();
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
 
-      const decision = engine.decide(policy, NOBODY, PULL);
-      await worker.reply(0, { kind: "trapped", reason: "memory access" });
+        const decision = engine.decide(policy, NOBODY, PULL);
+        await worker.reply(1, {
+          kind: "trapped",
+          reason: "memory\u001b access",
+        });
+        for (const one of [decision, engine.decide(policy, NOBODY, PULL)]) {
+          await expect(one).rejects.toMatchObject({
+            code: "policy-unavailable",
+            message:
+              "the policy engine is not available: it came to no decision: memory\\u001b access",
+          });
+        }
+        expect(worker.started()).toBe(2);
 
-      const denied = { allowed: false, rules: [] };
-      await expect(decision).resolves.toEqual(denied);
-      await expect(engine.decide(policy, NOBODY, PULL)).resolves.toEqual(
-        denied,
-      );
-      expect(worker.started()).toBe(1);
+        vi.advanceTimersByTime(120_000);
+        const again = engine.decide(policy, NOBODY, PULL);
+        await worker.reply(2, ALLOWED);
+
+        await expect(again).resolves.toMatchObject({ allowed: true });
+      });
+
+      it("demands a signature, where that is the question", async () => {
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
+        const question = signature("ghcr.io/a");
+
+        const decision = engine.decide(policy, NOBODY, question);
+        await worker.reply(1, { kind: "trapped", reason: "memory access" });
+
+        for (const one of [decision, engine.decide(policy, NOBODY, question)])
+          await expect(one).resolves.toEqual({ allowed: true, rules: [] });
+      });
     });
 
-    it("says no when a worker does not know a policy whose text it was sent", async () => {
+    it("comes to no decision when a worker does not know a policy whose text it was sent", async () => {
       const { engine, worker } = open();
       const policy = await compile(engine, worker);
 
       const decision = engine.decide(policy, NOBODY, PULL);
-      await worker.reply(0, { kind: "unknown" });
-      await worker.reply(0, { kind: "unknown" });
+      await worker.reply(1, { kind: "unknown" });
+      await worker.reply(1, { kind: "unknown" });
 
-      await expect(decision).resolves.toEqual({ allowed: false, rules: [] });
+      await expect(decision).rejects.toMatchObject({
+        message:
+          "the policy engine is not available: it came to no decision: unknown",
+      });
     });
 
     it("refuses a policy that breaks the worker, and does not try it again", async () => {
@@ -753,39 +790,244 @@ describe("admission/cedar/policy-engine", () => {
       expect(worker.started()).toBe(1);
     });
 
-    it("tries again what took too long, after two minutes", async () => {
-      vi.useFakeTimers();
-      const { engine, worker } = open();
-      const policy = await compile(engine, worker);
-      const slow = engine.compile("slow");
-      vi.advanceTimersByTime(10_000);
-      await expect(slow).resolves.toEqual({
-        kind: "error",
-        message: `${TOO_COMPLEX} (it takes longer than 10 s)`,
-      });
-      const unsure = engine.decide(policy, NOBODY, PULL);
-      worker.ready(1);
-      vi.advanceTimersByTime(5_000);
-      await expect(unsure).resolves.toEqual({ allowed: false, rules: [] });
+    describe("a compile that takes too long", () => {
+      it.each([
+        {
+          name: "is tried again after two minutes",
+          layer: "composition" as const,
+          afterMs: 120_000,
+        },
+        {
+          name: "is tried again at once when it is the operator's",
+          layer: "operator" as const,
+          afterMs: 0,
+        },
+      ])("$name", async ({ layer, afterMs }) => {
+        vi.useFakeTimers();
+        const { engine, worker } = open();
+        const slow = engine.compile("slow", layer);
+        worker.ready(0);
+        vi.advanceTimersByTime(10_000);
+        const tooSlow = {
+          kind: "error",
+          message: `${TOO_COMPLEX} (it takes longer than 10 s)`,
+        };
+        await expect(slow).resolves.toEqual(tooSlow);
 
-      vi.advanceTimersByTime(114_999);
-      await expect(engine.compile("slow")).resolves.toMatchObject({
-        kind: "error",
-      });
-      expect(worker.started()).toBe(2);
-      vi.advanceTimersByTime(1);
-      const again = engine.compile("slow");
-      await worker.reply(2, COMPILED);
-      await expect(again).resolves.toMatchObject({ kind: "ok" });
-      await expect(engine.decide(policy, NOBODY, PULL)).resolves.toEqual({
-        allowed: false,
-        rules: [],
-      });
-      vi.advanceTimersByTime(5_000);
-      const sure = engine.decide(policy, NOBODY, PULL);
-      await worker.reply(2, ALLOWED);
+        if (afterMs > 0) {
+          vi.advanceTimersByTime(afterMs - 1);
+          await expect(engine.compile("slow", layer)).resolves.toEqual(tooSlow);
+          vi.advanceTimersByTime(1);
+        }
+        const again = engine.compile("slow", layer);
+        await worker.reply(1, COMPILED);
 
-      await expect(sure).resolves.toMatchObject({ allowed: true });
+        await expect(again).resolves.toMatchObject({ kind: "ok" });
+      });
+    });
+
+    describe("keeps what Compositions compile out of the way", () => {
+      it("of decisions and of the operator's policy", async () => {
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
+        void engine.compile("large");
+
+        const decision = engine.decide(policy, NOBODY, PULL);
+        const next = engine.decide(policy, NOBODY, signature("ghcr.io/a"));
+        const operators = engine.compile("operator's", "operator");
+        await worker.reply(1, ALLOWED);
+        await worker.reply(1, COMPILED);
+        await worker.reply(1, ALLOWED);
+
+        await expect(decision).resolves.toMatchObject({ allowed: true });
+        await expect(operators).resolves.toMatchObject({ kind: "ok" });
+        await expect(next).resolves.toMatchObject({ allowed: true });
+        expect(worker.jobs(0)).toMatchObject([{}, { text: "large" }]);
+        expect(worker.jobs(1)).toMatchObject([
+          { question: PULL },
+          { text: "operator's" },
+          { question: { action: "requireSignature" } },
+        ]);
+      });
+
+      it("of the operator's, even when it is the same text", async () => {
+        const { engine, worker } = open();
+        void engine.compile("a");
+
+        const operators = engine.compile("a", "operator");
+        await worker.reply(1, COMPILED);
+
+        await expect(operators).resolves.toMatchObject({ kind: "ok" });
+      });
+
+      it("of shorter ones", async () => {
+        const { engine, worker } = open();
+        for (const text of ["first", "longest", "long", "a"])
+          void engine.compile(text);
+        for (let i = 0; i < 4; i++) await worker.reply(0, COMPILED);
+
+        expect(worker.jobs()).toMatchObject(
+          ["first", "a", "long", "longest"].map((text) => ({ text })),
+        );
+      });
+    });
+
+    describe("refuses what is too much to wait", () => {
+      const TOO_MUCH = {
+        code: "policy-unavailable",
+        message: "the policy engine is not available: too much waits for it",
+      };
+
+      it("beyond 64 policies of Compositions, and takes the operator's", async () => {
+        const { engine, worker } = open();
+        void engine.compile("a");
+        const waiting = Array.from({ length: 64 }, (_, i) =>
+          engine.compile(`b${i + 10}`),
+        );
+
+        await expect(engine.compile("b99")).rejects.toMatchObject(TOO_MUCH);
+        const operators = engine.compile("b99", "operator");
+        await worker.reply(1, COMPILED);
+        await expect(operators).resolves.toMatchObject({ kind: "ok" });
+        for (let i = 0; i < 65; i++) await worker.reply(0, COMPILED);
+
+        await expect(Promise.all(waiting)).resolves.toHaveLength(64);
+      });
+
+      it("beyond 1024 decisions, and takes the operator's policy for one of them", async () => {
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
+        const ask = (i: number) =>
+          engine.decide(policy, NOBODY, signature(`ghcr.io/${i}`));
+        const waiting = Array.from({ length: 1025 }, (_, i) => ask(i));
+
+        await expect(ask(1025)).rejects.toMatchObject(TOO_MUCH);
+        const operators = engine.compile("operator's", "operator");
+        await expect(waiting.pop()).rejects.toMatchObject(TOO_MUCH);
+        await worker.reply(1, ALLOWED);
+        await worker.reply(1, COMPILED);
+        await expect(operators).resolves.toMatchObject({ kind: "ok" });
+        for (let i = 0; i < 1023; i++) await worker.reply(1, ALLOWED);
+
+        await expect(Promise.all(waiting)).resolves.toHaveLength(1024);
+      });
+    });
+
+    describe("for a request that has ended", () => {
+      it("does not begin to compile or to decide", async () => {
+        vi.useFakeTimers();
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
+        const scope = createRequestScope({
+          deadlineAtMs: performance.now() + 1_000,
+        });
+        const started = [
+          engine.compile("started"),
+          engine.decide(policy, NOBODY, PULL),
+        ];
+        const waits = [
+          engine.compile("waits", "composition", scope),
+          engine.decide(policy, NOBODY, signature("ghcr.io/a"), scope),
+        ];
+
+        vi.advanceTimersByTime(1_000);
+        waits.push(
+          engine.compile("late", "composition", scope),
+          engine.decide(policy, NOBODY, signature("ghcr.io/b"), scope),
+        );
+        for (const wait of waits) {
+          await expect(wait).rejects.toMatchObject({
+            code: "policy-unavailable",
+            message: "waiting for the policy engine: deadline exceeded",
+          });
+        }
+        await worker.reply(0, COMPILED);
+        await worker.reply(1, ALLOWED);
+        await Promise.all(started);
+
+        expect(worker.jobs()).toHaveLength(3);
+      });
+    });
+
+    describe("forgets", () => {
+      const LARGE = 1_000_000;
+
+      it.each([
+        { name: "policies beyond 1024", lengths: Array<number>(1024).fill(9) },
+        {
+          name: "policies beyond 32 MiB",
+          lengths: Array<number>(34).fill(LARGE),
+        },
+      ])("$name", async ({ lengths }) => {
+        const { engine, worker } = open();
+        const texts = lengths.map((length, i) => `${i} `.padEnd(length));
+        const compileNow = async (text: string) => {
+          const result = engine.compile(text);
+          await worker.reply(0, COMPILED);
+          await result;
+        };
+
+        await compileNow("first");
+        for (const text of texts.slice(0, -1)) await compileNow(text);
+        await engine.compile("first");
+        await compileNow(texts.at(-1) ?? "");
+        expect(worker.jobs()).toHaveLength(texts.length + 1);
+
+        // Asked for once more than the others, so it is the second that goes.
+        await engine.compile("first");
+        await compileNow(texts[0] ?? "");
+        expect(worker.jobs()).toHaveLength(texts.length + 2);
+      });
+
+      it("not the failures of as many bytes, whose texts it does not keep", async () => {
+        const { engine, worker } = open();
+        const texts = Array.from({ length: 40 }, (_, i) =>
+          `${i} `.padEnd(LARGE),
+        );
+        for (const text of texts) {
+          const result = engine.compile(text);
+          await worker.reply(0, { kind: "refused", message: "no" });
+          await result;
+        }
+
+        for (const text of texts)
+          await expect(engine.compile(text)).resolves.toMatchObject({
+            message: "no",
+          });
+        expect(worker.jobs()).toHaveLength(40);
+      });
+
+      it.each([
+        { name: "decisions beyond 4096", count: 4096, locationLength: 9 },
+        {
+          name: "decisions beyond 4 MiB of questions",
+          count: 41,
+          locationLength: 100_000,
+        },
+      ])("$name", async ({ count, locationLength }) => {
+        const { engine, worker } = open();
+        const policy = await compile(engine, worker);
+        const ask = (i: number) =>
+          engine.decide(policy, NOBODY, {
+            action: "pullModule",
+            location: `${i}/`.padEnd(locationLength, "a"),
+          });
+        const askNow = async (i: number) => {
+          const decision = ask(i);
+          await worker.reply(1, ALLOWED);
+          await decision;
+        };
+
+        for (let i = 0; i < count; i++) await askNow(i);
+        await ask(0);
+        await askNow(count);
+        expect(worker.jobs(1)).toHaveLength(count + 1);
+
+        // Asked for once more than the others, so it is the second that goes.
+        await ask(0);
+        await askNow(1);
+        expect(worker.jobs(1)).toHaveLength(count + 2);
+      });
     });
 
     it("does not decide by a policy that another engine compiled", async () => {
@@ -820,6 +1062,7 @@ describe("admission/cedar/policy-engine", () => {
   it("is not available when its thread cannot be started, and says why", async () => {
     const program = new URL("./no-such-program.js", import.meta.url);
     const engine = createPolicyEngine({
+      monotonicMs,
       startWorker: () => new Worker(program),
     });
 
@@ -884,14 +1127,20 @@ function spend(credential: string, repository: string | null): Question {
   return { action: "spendCredential", credential, repository };
 }
 
-/** An engine and its workers, of which the last one answers. */
+/** An engine and its workers; after a Composition's policy, number 0 is for those. */
 function open() {
   const { workers, startWorker } = createScriptedWorkers();
-  const engine = createPolicyEngine({ startWorker });
+  const engine = createPolicyEngine({
+    startWorker,
+    monotonicMs,
+  });
   const isReady = new Set<number>();
   const answer = {
     started: () => workers.length,
-    jobs: () => workers.flatMap(({ jobs }) => jobs),
+    jobs: (number?: number) =>
+      workers.flatMap(({ jobs }, i) =>
+        number === undefined || number === i ? jobs : [],
+      ),
     ready(number: number) {
       if (!isReady.has(number)) workers[number]?.ready();
       isReady.add(number);
@@ -912,6 +1161,7 @@ const COMPILED: JobReply = {
   report: {
     rules: [{ id: "policy0", effect: "permit" }],
     scopedActions: [],
+    warnings: [],
     dialAddress: { permit: [], forbid: [] },
   },
 };

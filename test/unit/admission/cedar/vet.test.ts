@@ -87,6 +87,15 @@ describe("admission/cedar/vet", () => {
     });
   });
 
+  it("refuses more than 10,000 rules", () => {
+    const text = "permit(principal,action,resource);".repeat(10_001);
+
+    expect(vet(cedar, text)).toEqual({
+      kind: "error",
+      message: "expected at most 10000 rules, got 10001",
+    });
+  });
+
   describe("warns of rules that never apply", () => {
     const never =
       "policy is impossible: the policy expression evaluates to false for all valid requests";
