@@ -141,7 +141,7 @@ async function measure(
 function manyRules(maxChars: number): string {
   let text = "";
   for (let n = 0; ; n++) {
-    const rule = `permit (principal, action == Action::"setEnv", resource) when { principal.namespace == "team-${n}" };\n`;
+    const rule = `permit (principal, action == Action::"setEnv", resource) when { principal.namespace == "team-${n}" && principal.xrKind == "XApp" };\n`;
     if (text.length + rule.length > maxChars) return text;
     text += rule;
   }
