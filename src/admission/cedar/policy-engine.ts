@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 
+import { LRUCache } from "lru-cache";
+
 import { escaped } from "../../errors.js";
 import { decisionKey, decisionOf, signatureRequired } from "./decision.js";
 import {
@@ -83,6 +85,20 @@ export function createPolicyEngine(options: PolicyEngineOptions): PolicyEngine {
     monotonicMs,
   );
   const rulesOf = new WeakMap<CompiledPolicy, readonly PolicyRule[]>();
+  const texts = new LRUCache<string, PolicyText>({
+    max: 1024,
+    maxSize: 32 * mebibyte,
+    sizeCalculation: (_, text) => text.length + 1,
+  });
+
+  /** A step's text is the same string on every request, and to hash a megabyte takes a millisecond. */
+  function lookAt(text: string): PolicyText {
+    const known = texts.get(text);
+    if (known !== undefined) return known;
+    const seen = examine(text);
+    texts.set(text, seen);
+    return seen;
+  }
 
   function beginCompile(
     text: string,
@@ -132,9 +148,8 @@ export function createPolicyEngine(options: PolicyEngineOptions): PolicyEngine {
 
   return {
     async compile(text, layer = "composition", waiter = null) {
-      const objection = objectionTo(text);
+      const { objection, hash } = lookAt(text);
       if (objection !== null) return refusal(objection);
-      const hash = createHash("sha256").update(text).digest("hex");
       // Not shared between layers: an operator does not wait where Compositions do.
       return await results.recall(
         `${layer} ${hash}`,
@@ -155,6 +170,20 @@ export function createPolicyEngine(options: PolicyEngineOptions): PolicyEngine {
       await Promise.all([compositions.close(), decisionsAndOperator.close()]);
     },
   };
+}
+
+/** What is known of a text before Cedar sees it. */
+interface PolicyText {
+  readonly objection: string | null;
+  /** "" where there is an objection. */
+  readonly hash: string;
+}
+
+function examine(text: string): PolicyText {
+  const objection = objectionTo(text);
+  if (objection !== null) return { objection, hash: "" };
+  const hash = createHash("sha256").update(text).digest("hex");
+  return { objection, hash };
 }
 
 function objectionTo(text: string): string | null {
