@@ -24,7 +24,7 @@ const host: ServeHost = {
   clock,
   createEngine,
   createPolicyEngine: () =>
-    createPolicyEngine({ monotonicMs: clock.monotonicMs }),
+    createPolicyEngine({ monotonicMs: () => clock.monotonicMs() }),
   createLogger: (debug) =>
     createLogger({ debug, destination: destination(2) }, clock),
   onTermination(listener) {

@@ -273,7 +273,7 @@ describe("integration/server/admission", () => {
       await rename(`${policyFile}.new`, policyFile);
     };
 
-    await replace("// nothing");
+    await replace("forbid (principal, action, resource);");
     await expect
       .poll(() => messageOf({ module }), { timeout: 15_000 })
       .toContain(

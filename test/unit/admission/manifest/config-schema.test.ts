@@ -888,6 +888,61 @@ describe("admission/manifest/config-schema", () => {
     });
   });
 
+  it.each<{ schema: JsonValue; config: JsonValue; isRefused: boolean }>([
+    {
+      schema: {
+        if: { properties: { a: { const: 1 } } },
+        then: { minProperties: 1 },
+        else: { minProperties: 1 },
+        unevaluatedProperties: false,
+      },
+      config: { a: 2 },
+      isRefused: true,
+    },
+    {
+      schema: {
+        items: {
+          anyOf: [
+            {
+              properties: { a: { const: 1 }, k: true },
+              required: ["a"],
+            },
+            { properties: { k: true } },
+          ],
+          unevaluatedProperties: false,
+        },
+      },
+      config: [
+        { a: 1, k: 1 },
+        { a: 2, k: 1 },
+      ],
+      isRefused: true,
+    },
+    {
+      schema: {
+        oneOf: [{ maxItems: 1 }, { prefixItems: [{ type: "string" }] }],
+        unevaluatedItems: { type: "null" },
+      },
+      config: [1],
+      isRefused: true,
+    },
+    {
+      schema: { contains: { type: "string" }, unevaluatedItems: false },
+      config: ["a", 1],
+      isRefused: true,
+    },
+    {
+      schema: {
+        if: { additionalProperties: true },
+        unevaluatedProperties: false,
+      },
+      config: { a: 1 },
+      isRefused: false,
+    },
+  ])("judges what ajv gets wrong: $schema", ({ schema, config, isRefused }) => {
+    expect(checkerOf(schema)(config) !== null).toBe(isRefused);
+  });
+
   it("agrees with ajv", () => {
     fc.assert(
       fc.property(
@@ -900,6 +955,8 @@ describe("admission/manifest/config-schema", () => {
             ownProperties: true,
             validateFormats: false,
           });
+          // It notes what was judged even where nobody asks, and stumbles over its notes.
+          ajv.opts.unevaluated = false;
           const validate = ajv.compile(schema as object);
 
           for (const config of configs) {
@@ -1018,8 +1075,6 @@ function arbitrarySchema(): fc.Arbitrary<JsonValue> {
       if: schema,
       then: schema,
       else: schema,
-      unevaluatedItems: schema,
-      unevaluatedProperties: schema,
     };
     const keyword = fc.constantFrom(...Object.keys(keywords)).chain((name) =>
       (keywords[name] ?? fc.constant(null)).map((value) => ({
