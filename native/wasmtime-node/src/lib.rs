@@ -221,6 +221,8 @@ impl NativeEngine {
     ///
     /// This is the one place that decides where a run is first polled: on a worker.
     #[napi(catch_unwind)]
+    // An object made for every run would cost more than its arguments one by one.
+    #[allow(clippy::too_many_arguments)]
     pub fn run(
         &self,
         id: u32,
