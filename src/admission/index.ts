@@ -23,15 +23,17 @@ export {
   type FieldLookup,
   type PathSegment,
 } from "./composite.js";
+export { deepFreeze } from "./deep-freeze.js";
 export { parseGoDuration, type DurationResult } from "./duration.js";
 export { AdmissionError, type AdmissionErrorCode } from "./error.js";
 export { formatFieldPath } from "./field-path.js";
 export { admitInput, type AdmittedInput, type InputCeilings } from "./input.js";
 export type { JsonObject, JsonValue } from "./json.js";
 export type { ModuleChoice } from "./module-choice.js";
-export type { ModuleManifest } from "./manifest/manifest.js";
+export type { EnvBinding, ModuleManifest } from "./manifest/manifest.js";
 export { NO_GRANTS, type Grants } from "./policy/grant.js";
 export {
+  compileOperatorPolicy,
   openOperatorPolicy,
   type OperatorPolicy,
 } from "./policy/operator-policy.js";

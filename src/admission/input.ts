@@ -1,4 +1,5 @@
 import type { RunLimits, SourceParsers } from "../ports.js";
+import { maxPolicyBytes } from "./cedar/policy.js";
 import { AdmissionError } from "./error.js";
 import {
   describe,
@@ -29,7 +30,6 @@ export interface AdmittedInput {
 
 const CURRENT_API_VERSION = "wasm.fn.crossplane.io/v1";
 const DEPRECATED_API_VERSION = "wasm.fn.crossplane.io/v1beta1";
-const MAX_POLICY_BYTES = 1024 * 1024;
 
 /**
  * Reads a step's Input strictly: an unknown field is refused, because a misspelt fence must not
@@ -117,9 +117,9 @@ function readPolicy(
     );
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_POLICY_BYTES) {
+  if (bytes > maxPolicyBytes) {
     throw invalid(
-      `compositionPolicy has ${String(bytes)} bytes, expected at most ${String(MAX_POLICY_BYTES)}`,
+      `compositionPolicy has ${String(bytes)} bytes, expected at most ${String(maxPolicyBytes)}`,
     );
   }
   return text;

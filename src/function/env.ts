@@ -1,17 +1,10 @@
 import { isUtf8 } from "node:buffer";
 
-import { AdmissionError } from "../admission/index.js";
+import { AdmissionError, type EnvBinding } from "../admission/index.js";
 import { escaped, quoted } from "../errors.js";
 import type { EnvVariable } from "../ports.js";
 import { readCredentials, type CredentialData } from "./credentials.js";
 import type { ScannedRequest } from "./request.js";
-
-/** A variable, and the key of a step credential whose text it holds. */
-export interface CredentialBinding {
-  readonly name: string;
-  readonly credential: string;
-  readonly key: string;
-}
 
 /**
  * The variables of a module's environment, in the order of `bindings`, from the request's step
@@ -23,9 +16,9 @@ export interface CredentialBinding {
  */
 export function materialiseEnv(
   request: ScannedRequest,
-  bindings: readonly CredentialBinding[],
+  bindings: readonly EnvBinding[],
   moduleDescription: string,
-  isAsked: (binding: CredentialBinding) => boolean = () => true,
+  isAsked: (binding: EnvBinding) => boolean = () => true,
 ): EnvVariable[] {
   const asked = bindings.filter(isAsked);
   if (asked.length === 0) return [];
@@ -76,7 +69,7 @@ type TextResult =
 
 function textAt(
   data: CredentialData,
-  { credential, key }: CredentialBinding,
+  { credential, key }: EnvBinding,
 ): TextResult {
   const bytes = data.get(key);
   if (bytes === undefined) {

@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 
 import { LRUCache } from "lru-cache";
 
-import type {
-  AdmittedInput,
-  JsonObject,
-  ModuleManifest,
+import {
+  deepFreeze,
+  type AdmittedInput,
+  type JsonObject,
+  type ModuleManifest,
 } from "../admission/index.js";
 import { readInput, type ScannedRequest } from "./request.js";
 
@@ -82,11 +83,4 @@ function keyOfStep({ module, limits, compositionPolicy }: AdmittedInput) {
   if (limits.concurrency === null) return "";
   const text = JSON.stringify([module, limits, compositionPolicy]);
   return createHash("sha256").update(text).digest("base64");
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const part of Object.values(value) as unknown[]) {
-    if (typeof part === "object" && part !== null) deepFreeze(part);
-  }
-  return Object.freeze(value);
 }

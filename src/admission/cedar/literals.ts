@@ -1,6 +1,7 @@
 import type { EntityUidJson, PolicyJson } from "@cedar-policy/cedar-wasm";
 
 import { quoted } from "../../errors.js";
+import { objectsIn } from "./rule-parts.js";
 
 const DOCKER_HUB_NAMES = new Set([
   "docker.io",
@@ -81,18 +82,11 @@ function nameProblem(host: string): string | null {
   return null;
 }
 
-/** Every entity in a rule's head and conditions, actions left out. No recursion: rules nest deeply. */
+/** Every entity in a rule's head and conditions, actions left out. */
 function entitiesIn({ principal, resource, conditions }: PolicyJson): Entity[] {
-  const entities: Entity[] = [];
-  const unread: unknown[] = [principal, resource, conditions];
-  while (unread.length > 0) {
-    const value = unread.pop();
-    if (typeof value !== "object" || value === null) continue;
-    const entity = entityOf(value);
-    if (entity !== null) entities.push(entity);
-    // One by one: a set may have more members than a call may have arguments.
-    for (const part of Object.values(value)) unread.push(part);
-  }
+  const entities = [...objectsIn([principal, resource, conditions])]
+    .map(entityOf)
+    .filter((entity) => entity !== null);
   return entities.reverse();
 }
 

@@ -11,22 +11,20 @@ import {
 } from "./job-queue.js";
 import { createMemory, type Remembered, type Work } from "./memory.js";
 import type { PolicyReport, PolicyRule } from "./messages.js";
-import type {
-  CompiledPolicy,
-  CompileResult,
-  Decision,
-  PolicyEngine,
-  PolicyLayer,
-  Principal,
-  Question,
+import {
+  maxPolicyBytes,
+  type CompiledPolicy,
+  type CompileResult,
+  type Decision,
+  type PolicyEngine,
+  type PolicyLayer,
+  type Principal,
+  type Question,
 } from "./policy.js";
 import { type PolicyWorker, startPolicyWorker } from "./start-worker.js";
 import { unavailable } from "./unavailable.js";
 
 const mebibyte = 1024 * 1024;
-
-/** How long a policy may be, in bytes of UTF-8. */
-export const maxPolicyBytes = mebibyte;
 
 /** What a policy engine works with. */
 export interface PolicyEngineOptions {

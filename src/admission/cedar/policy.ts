@@ -13,6 +13,9 @@ export const actionNames = [
 
 export type ActionName = (typeof actionNames)[number];
 
+/** How long a policy may be, in bytes of UTF-8. */
+export const maxPolicyBytes = 1024 * 1024;
+
 /** Who asks: the observed XR; empty strings without one. */
 export interface Principal {
   readonly namespace: string;

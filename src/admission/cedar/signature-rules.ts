@@ -1,6 +1,7 @@
 import type { PolicyJson } from "@cedar-policy/cedar-wasm";
 
 import type { Cedar } from "./cedar.js";
+import { objectsIn } from "./rule-parts.js";
 import { actionsNamedBy, inTextOrder } from "./structure.js";
 import { jsonOf } from "./vet.js";
 
@@ -42,14 +43,8 @@ function mayNameIt(rule: string): boolean {
   return rule.includes("requireSignature") || rule.includes("\\");
 }
 
-/** No recursion: rules nest deeply. */
 function looksAtPrincipal(conditions: PolicyJson["conditions"]): boolean {
-  const unread: unknown[] = [conditions];
-  while (unread.length > 0) {
-    const value = unread.pop();
-    if (typeof value !== "object" || value === null) continue;
-    if ((value as { Var?: unknown }).Var === "principal") return true;
-    for (const part of Object.values(value)) unread.push(part);
-  }
+  for (const part of objectsIn(conditions))
+    if ((part as { Var?: unknown }).Var === "principal") return true;
   return false;
 }

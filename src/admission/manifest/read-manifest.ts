@@ -1,4 +1,5 @@
 import type { Parsed } from "../../ports.js";
+import { deepFreeze } from "../deep-freeze.js";
 import { AdmissionError } from "../error.js";
 import {
   describe,
@@ -114,11 +115,4 @@ function readConfigSchema(value: JsonValue | undefined): ConfigSchema | null {
   });
   const schema = config.get("schema");
   return schema === undefined ? null : compileConfigSchema(schema);
-}
-
-function deepFreeze<T extends object>(value: T): T {
-  for (const part of Object.values(value) as unknown[]) {
-    if (typeof part === "object" && part !== null) deepFreeze(part);
-  }
-  return Object.freeze(value);
 }

@@ -39,12 +39,7 @@ export function createLayer(
         scope,
       );
       logger.debug(
-        {
-          layer: name,
-          question,
-          allowed,
-          rules,
-        },
+        { layer: name, question, allowed, rules },
         "policy decision",
       );
       return allowed;

@@ -3,8 +3,11 @@ import { type FileHandle, open } from "node:fs/promises";
 
 import { errorText } from "../../errors.js";
 import type { Logger } from "../../ports.js";
-import type { CompiledPolicy, PolicyEngine } from "../cedar/policy.js";
-import { maxPolicyBytes } from "../cedar/policy-engine.js";
+import {
+  maxPolicyBytes,
+  type CompiledPolicy,
+  type PolicyEngine,
+} from "../cedar/policy.js";
 import { AdmissionError } from "../error.js";
 import { policyRemarks } from "./remarks.js";
 
@@ -41,7 +44,7 @@ export async function openOperatorPolicy(
   options: OperatorPolicyOptions,
 ): Promise<OperatorPolicy> {
   const { file, engine, onReload, logger, retryAfterMs = 5_000 } = options;
-  let policy = await compileFile(file, engine);
+  let policy = await compileOperatorPolicy(file, engine);
   warnOf(policy, file, logger);
   let failures = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -59,7 +62,7 @@ export async function openOperatorPolicy(
   async function readAgain(): Promise<void> {
     clearTimeout(retry);
     try {
-      take(await compileFile(file, engine));
+      take(await compileOperatorPolicy(file, engine));
     } catch (thrown) {
       onReload("error");
       logger.error(
@@ -89,7 +92,11 @@ export async function openOperatorPolicy(
   };
 }
 
-async function compileFile(
+/**
+ * Reads and compiles the operator policy once.
+ * @throws AdmissionError operator-policy-invalid, policy-unavailable
+ */
+export async function compileOperatorPolicy(
   file: string,
   engine: PolicyEngine,
 ): Promise<CompiledPolicy> {

@@ -12,6 +12,7 @@ import {
 
 import { quoted } from "../../errors.js";
 import type { FileError } from "./error.js";
+import { isObject } from "./fields.js";
 import { readPlainScalar, type ScalarValue } from "./scalar.js";
 
 /** Levels of objects and lists a document may have: an Input's `config` may have 128 of its own. */
@@ -191,8 +192,4 @@ function typedValue(
     default:
       return text;
   }
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

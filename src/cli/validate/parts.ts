@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import {
+  compileOperatorPolicy,
   compositeFromJson,
   createAdmission,
-  openOperatorPolicy,
   type PolicyEngine,
 } from "../../admission/index.js";
 import type { Config } from "../../config.js";
@@ -50,19 +50,13 @@ export async function openParts(options: PartsOptions): Promise<OpenParts> {
     const operatorPolicy =
       config.sandboxPolicyFile === null
         ? null
-        : await openOperatorPolicy({
-            file: config.sandboxPolicyFile,
-            engine: policies,
-            watch: () => () => undefined,
-            onReload: () => undefined,
-            logger: silentLogger,
-          });
+        : await compileOperatorPolicy(config.sandboxPolicyFile, policies);
     const ceilings = inputCeilings(config);
     const admission = createAdmission({
       ceilings,
       parsers: sourceParsers,
       engine: policies,
-      operatorPolicy: () => operatorPolicy?.current() ?? null,
+      operatorPolicy: () => operatorPolicy,
     });
     const resolve: ResolveParts = {
       admission,

@@ -6,10 +6,9 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { afterAll, describe, expect, it } from "vitest";
 
 import {
+  compileOperatorPolicy,
   createAdmission,
   type JsonObject,
-  openOperatorPolicy,
-  type OperatorPolicy,
 } from "../../../src/admission/index.js";
 import { compileConfig } from "../../../src/config.js";
 import { inputCeilings } from "../../../src/cli/settings.js";
@@ -443,22 +442,14 @@ describe("cli/validate says what the server says", () => {
     const config = compileConfig(flagsOf(row), {});
     const { logger, lines } = recordingLogger();
     const file = config.sandboxPolicyFile;
-    const operator: OperatorPolicy | null =
-      file === null
-        ? null
-        : await openOperatorPolicy({
-            file,
-            engine: policies,
-            watch: () => () => undefined,
-            onReload: () => undefined,
-            logger,
-          });
+    const operator =
+      file === null ? null : await compileOperatorPolicy(file, policies);
     const runFunction = createRunFunction({
       admission: createAdmission({
         ceilings: inputCeilings(config),
         parsers: sourceParsers,
         engine: policies,
-        operatorPolicy: () => operator?.current() ?? null,
+        operatorPolicy: () => operator,
       }),
       loader: createLoader(config, realClock),
       engine: {

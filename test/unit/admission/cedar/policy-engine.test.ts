@@ -11,16 +11,14 @@ import {
 } from "vitest";
 
 import type { JobReply } from "../../../../src/admission/cedar/messages.js";
-import type {
-  CompiledPolicy,
-  PolicyEngine,
-  Principal,
-  Question,
-} from "../../../../src/admission/cedar/policy.js";
 import {
-  createPolicyEngine,
   maxPolicyBytes,
-} from "../../../../src/admission/cedar/policy-engine.js";
+  type CompiledPolicy,
+  type PolicyEngine,
+  type Principal,
+  type Question,
+} from "../../../../src/admission/cedar/policy.js";
+import { createPolicyEngine } from "../../../../src/admission/cedar/policy-engine.js";
 import {
   createTestPolicyEngine,
   startSourceWorker,
