@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 /** Programs beside Node and Rust that some tests need. */
-export type Tool = "go" | "clang" | "openssl";
+export type Tool = "go" | "clang" | "docker-registry" | "openssl";
 
 interface Probe {
   readonly args: readonly string[];
@@ -19,6 +19,10 @@ const PROBES: Readonly<Record<Tool, Probe>> = {
     ],
     input: "int main(void) { return 0; }",
     missing: "there is no clang that links for wasm32-wasi",
+  },
+  "docker-registry": {
+    args: ["--version"],
+    missing: "docker-registry is not installed",
   },
   openssl: { args: ["version"], missing: "openssl is not installed" },
 };

@@ -31,6 +31,7 @@ function install(tool: Tools.Tool, script: string): void {
 describe("support/tools", () => {
   it.each([
     { tool: "go", want: "go is not installed" },
+    { tool: "docker-registry", want: "docker-registry is not installed" },
     { tool: "openssl", want: "openssl is not installed" },
     {
       tool: "clang",
@@ -45,13 +46,16 @@ describe("support/tools", () => {
     ]);
   });
 
-  it.each(["go", "clang", "openssl"] as const)("finds %s", (tool) => {
-    install(tool, "exit 0");
+  it.each(["go", "clang", "docker-registry", "openssl"] as const)(
+    "finds %s",
+    (tool) => {
+      install(tool, "exit 0");
 
-    expect(missingTool(tool)).toBe(false);
+      expect(missingTool(tool)).toBe(false);
 
-    expect(warn).not.toHaveBeenCalled();
-  });
+      expect(warn).not.toHaveBeenCalled();
+    },
+  );
 
   it("takes a clang that cannot link for none", () => {
     install("clang", 'echo "unable to find library -lc" >&2; exit 1');
