@@ -1,0 +1,48 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../ports.js";
+import { LoaderError } from "../error.js";
+import { refuse } from "../refuse.js";
+import type { Send } from "./transport.js";
+
+/** How long a server that gave no answer is left alone. */
+const OPEN_MS = 5_000;
+const MAX_SERVERS = 1_000;
+
+/**
+ * Leaves a server that gave no answer alone for a while, so that a registry in a black hole costs
+ * one request its time, and not every one. A status, whatever it says, is an answer.
+ */
+export function breaking(send: Send, clock: Clock): Send {
+  const silent = new LRUCache<
+    string,
+    { readonly error: LoaderError; readonly atMs: number }
+  >({ max: MAX_SERVERS });
+  return async (request, scope) => {
+    const server = request.url.origin;
+    const known = silent.get(server);
+    if (known !== undefined) {
+      const ageMs = clock.monotonicMs() - known.atMs;
+      if (ageMs < OPEN_MS) {
+        throw refuse(
+          "registry-unreachable",
+          `${known.error.message} (${Math.round(ageMs / 1000)} s ago, asked again after ${OPEN_MS / 1000} s)`,
+          known.error,
+        );
+      }
+      silent.delete(server);
+    }
+    try {
+      return await send(request, scope);
+    } catch (thrown) {
+      if (isSilence(thrown))
+        silent.set(server, { error: thrown, atMs: clock.monotonicMs() });
+      throw thrown;
+    }
+  };
+}
+
+function isSilence(thrown: unknown): thrown is LoaderError {
+  return (
+    thrown instanceof LoaderError && thrown.code === "registry-unreachable"
+  );
+}

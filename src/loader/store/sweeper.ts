@@ -1,0 +1,82 @@
+import path from "node:path";
+import { errorText } from "../../errors.js";
+import type { Clock, Digest, Logger, Metrics } from "../../ports.js";
+import { sweepCache } from "./sweep-cache.js";
+
+/** What is kept on disk, and how much of it may be. */
+export interface SweeperOptions {
+  readonly cacheDir: string;
+  /** 0 = no bound. */
+  readonly maxBytes: number;
+  /** Where the engine writes artifacts to; they count, too. */
+  readonly compiledDir: string;
+  /** What was used since a time of the monotonic clock. */
+  readonly usedSince: (atMs: number) => Iterable<Digest>;
+}
+
+/** Sweeps the caches now and then. */
+export interface Sweeper {
+  /** Stops; a sweep under way ends by itself. */
+  close(): void;
+}
+
+const EVERY_MS = 600_000;
+/** What was used within this time is never removed: a step that is pinned to it may go on offline. */
+const KEEP_MS = 3_600_000;
+
+/** Sweeps at once, and then every ten minutes. Nothing waits for it. */
+export function startSweeper(
+  options: SweeperOptions,
+  clock: Clock,
+  logger: Logger,
+  metrics: Pick<Metrics, "cacheSwept">,
+): Sweeper {
+  const timer = setInterval(() => void sweep(), EVERY_MS);
+  timer.unref();
+  void sweep();
+
+  async function sweep(): Promise<void> {
+    const { cacheDir, compiledDir, maxBytes, usedSince } = options;
+    const used = new Set(
+      [...usedSince(clock.monotonicMs() - KEEP_MS)].map((digest) =>
+        digest.replace(":", "-"),
+      ),
+    );
+    try {
+      const { bytesByKind, removedBytes, removedFiles } = await sweepCache(
+        {
+          directories: [
+            { kind: "blob", directory: path.join(cacheDir, "blobs") },
+            { kind: "manifest", directory: path.join(cacheDir, "manifests") },
+            {
+              kind: "compiled-disk",
+              directory: path.join(cacheDir, "compiled"),
+              recursive: true,
+            },
+          ],
+          maxBytes,
+          inUse: (fileName) => used.has(fileName.slice(0, NAME_CHARS)),
+          keepMs: KEEP_MS,
+          currentCompiledDir: compiledDir,
+        },
+        clock,
+        logger,
+      );
+      metrics.cacheSwept("blob", bytesByKind["blob"] ?? 0);
+      metrics.cacheSwept("compiled-disk", bytesByKind["compiled-disk"] ?? 0);
+      if (removedFiles > 0)
+        logger.info({ removedBytes, removedFiles }, "cache swept");
+    } catch (thrown) {
+      logger.error({ reason: errorText(thrown) }, "cannot sweep the cache");
+    }
+  }
+
+  return {
+    close() {
+      clearInterval(timer);
+    },
+  };
+}
+
+/** An artifact may have a variant behind the digest. */
+const NAME_CHARS = "sha256-".length + 64;
