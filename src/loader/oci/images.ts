@@ -1,0 +1,207 @@
+import { LRUCache } from "lru-cache";
+import type { Clock, Digest, Logger, RequestScope } from "../../ports.js";
+import type { Access, Claim } from "../access.js";
+import { chunksOf, digestOf } from "../chunks.js";
+import { LoaderError } from "../error.js";
+import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
+import { refuse } from "../refuse.js";
+import type { BlobStore } from "../store/blob-store.js";
+import { storeIfPossible } from "../store/store-if-possible.js";
+import { chooseLayers, type ModuleLayers } from "./layer.js";
+import { readManifest } from "./manifest.js";
+import {
+  checkClaim,
+  type DeliveredManifest,
+  type Puller,
+  type Registry,
+} from "./registry.js";
+
+/** An image manifest, as far as loading a module needs it. */
+export interface Image {
+  readonly digest: Digest;
+  readonly layers: ModuleLayers;
+}
+
+/** Image manifests by digest: in memory, on disk, or asked for. */
+export interface Images {
+  /**
+   * The image of a digest. Needs no network once it was here and the puller has shown that he may
+   * have it; a proof by credential is repeated now and then. Where the registry gives no answer, an
+   * earlier proof is good enough.
+   * @throws LoaderError, its reason alone
+   */
+  pinned(digest: Digest, puller: Puller, scope: RequestScope): Promise<Image>;
+  /** As {@link pinned}, from this machine alone; null = not here, or never proved. */
+  cached(digest: Digest, puller: Puller): Promise<Image | null>;
+  /**
+   * Takes a manifest that the registry has just delivered to this puller.
+   * @throws LoaderError artifact-invalid
+   */
+  keep(manifest: FreshManifest, puller: Puller): Promise<Image>;
+}
+
+/** A manifest and the digest that its bytes really have. */
+export interface FreshManifest extends DeliveredManifest {
+  readonly digest: Digest;
+}
+
+/** How long a registry is asked before what is in the cache has to do. */
+export const RESOLVE_BUDGET_MS = 5_000;
+const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
+const MAX_REMEMBERED_IMAGES = 2_000;
+
+/** What {@link createImages} works with. */
+export interface ImagesParts {
+  readonly registry: Registry;
+  readonly access: Access;
+  readonly manifests: BlobStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createImages(parts: ImagesParts): Images {
+  const { registry, access, manifests, clock, logger } = parts;
+  const images = new LRUCache<Digest, Image>({ max: MAX_REMEMBERED_IMAGES });
+  const flights = createFlights<Image>(
+    { budgetMs: RESOLVE_BUDGET_MS, failureHoldsMs: FAILURE_HOLDS_MS },
+    clock,
+  );
+
+  async function read(digest: Digest): Promise<Image | null> {
+    const remembered = images.get(digest);
+    if (remembered !== undefined) return remembered;
+    const bytes = await manifests.read(digest, MAX_MANIFEST_BYTES);
+    return bytes === null ? null : remember(digest, bytes, null);
+  }
+
+  function remember(
+    digest: Digest,
+    bytes: Uint8Array,
+    contentType: string | null,
+  ): Image {
+    const layers = chooseLayers(readManifest(bytes, contentType));
+    const image = { digest, layers };
+    images.set(digest, image);
+    return image;
+  }
+
+  async function keep(fresh: FreshManifest, puller: Puller): Promise<Image> {
+    const { bytes, contentType, digest, usedCredential } = fresh;
+    const known = images.get(digest);
+    const image = known ?? remember(digest, bytes, contentType);
+    if (known === undefined)
+      await storeIfPossible(manifests, digest, chunksOf(bytes), logger);
+    const claim = claimOf(digest, puller);
+    if (known === undefined || (await access.standing(claim)) !== "proved")
+      await access.prove(claim, !usedCredential);
+    return image;
+  }
+
+  /** Asks the registry, for the bytes or only whether it would give them. */
+  async function ask(
+    digest: Digest,
+    known: Image | null,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<Image> {
+    if (known === null) {
+      const fresh = identified(
+        await registry.manifest(digest, puller, scope),
+        puller.at,
+      );
+      if (fresh.digest !== digest) {
+        throw refuse(
+          "digest-mismatch",
+          `the registry delivered a manifest with digest ${fresh.digest}, expected ${digest}`,
+        );
+      }
+      return await keep(fresh, puller);
+    }
+    const { usedCredential } = await registry.check(
+      "manifests",
+      digest,
+      puller,
+      scope,
+    );
+    await access.prove(claimOf(digest, puller), !usedCredential);
+    return known;
+  }
+
+  async function obtain(
+    digest: Digest,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<Image> {
+    const claim = claimOf(digest, puller);
+    const standing = await access.standing(claim);
+    const known = await read(digest);
+    if (known !== null && standing === "proved") return known;
+    try {
+      return await ask(digest, known, puller, scope);
+    } catch (thrown) {
+      if (!(thrown instanceof LoaderError)) throw thrown;
+      if (thrown.code !== "registry-unreachable") {
+        if (isRefusal(thrown)) await access.disprove(claim);
+        throw thrown;
+      }
+      if (known === null) throw thrown;
+      if (standing === "stale") {
+        logger.warn(
+          { digest, reason: thrown.message },
+          "cannot check access again, an earlier proof is used",
+        );
+        return known;
+      }
+      throw refuse(
+        "access-unproven",
+        `it is in the cache, but nothing shows that this step may pull it: ${thrown.message}`,
+        thrown,
+      );
+    }
+  }
+
+  return {
+    async pinned(digest, puller, scope) {
+      const claim = claimOf(digest, puller);
+      const remembered = images.get(digest);
+      if (
+        remembered !== undefined &&
+        (await access.standing(claim)) === "proved"
+      )
+        return remembered;
+      return await flights.share(
+        `${puller.identity} ${digest} ${puller.at.location}`,
+        (own) => obtain(digest, puller, own),
+        scope,
+      );
+    },
+
+    async cached(digest, puller) {
+      const standing = await access.standing(claimOf(digest, puller));
+      return standing === "unproved" ? null : await read(digest);
+    },
+
+    keep,
+  };
+}
+
+/**
+ * A manifest with the digest of its bytes.
+ * @throws LoaderError digest-mismatch when the registry's header says another
+ */
+export function identified(
+  manifest: DeliveredManifest,
+  at: Puller["at"],
+): FreshManifest {
+  const digest = digestOf(manifest.bytes);
+  checkClaim(manifest, digest, at);
+  return { ...manifest, digest };
+}
+
+function claimOf(digest: Digest, { at, identity }: Puller): Claim {
+  return { place: at.location, digest, identity };
+}
+
+function isRefusal({ code }: LoaderError): boolean {
+  return code === "registry-auth-failed" || code === "module-not-found";
+}

@@ -1,0 +1,45 @@
+import { escaped } from "../../errors.js";
+import { refusalOf } from "../http/status.js";
+import type { HttpResponse, Send } from "../http/transport.js";
+import { refuse } from "../refuse.js";
+import { registryWords } from "./registry-words.js";
+
+/** A repository that is pushed to. */
+export interface PushRepository {
+  /** What messages call it. */
+  readonly who: string;
+  /** `https://registry/v2/repository/`, or http. */
+  readonly baseUrl: URL;
+  /** To the registry, with what it wants to see. */
+  readonly send: Send;
+  /** To every other origin, without any credential. */
+  readonly sendElsewhere: Send;
+}
+
+/**
+ * Does nothing when the answer has the one status that means success; its body is then the
+ * caller's to read or discard.
+ * @throws LoaderError by the status
+ */
+export async function expectStatus(
+  response: HttpResponse,
+  expected: number,
+  { who, baseUrl }: PushRepository,
+): Promise<void> {
+  const { status, url } = response;
+  if (status === expected) return;
+  const isRegistry = url.origin === baseUrl.origin;
+  const from = isRegistry ? who : `${who} sent on to ${escaped(url.host)}`;
+  if (status >= 200 && status <= 299) {
+    await response.discard();
+    throw refuse(
+      "answer-invalid",
+      `${from}: expected HTTP ${expected}, got ${status}`,
+    );
+  }
+  // A registry may send us anywhere: what is said there is not for whoever pushes.
+  const words = isRegistry ? registryWords : () => "";
+  const refusal = await refusalOf(response, from, words);
+  // No module is missing: it is the repository, or what was pushed to it.
+  throw status === 404 ? refuse("registry-refused", refusal.message) : refusal;
+}

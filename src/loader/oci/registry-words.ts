@@ -1,0 +1,91 @@
+import { escaped } from "../../errors.js";
+import { readStart } from "../http/bounded-body.js";
+import type { HttpResponse } from "../http/transport.js";
+
+const MAX_BYTES = 4 * 1024;
+const MAX_ERRORS = 2;
+const MAX_CODE_CHARS = 60;
+const MAX_MESSAGE_CHARS = 160;
+const MAX_TEXT_CHARS = 200;
+/** What of a secret is looked for: an answer that repeats a long one may have been cut in it. */
+const MAX_MARK_CHARS = 16;
+
+/**
+ * What the body of an error answer says, fit for a message: the codes and messages of its first two
+ * errors, as the OCI distribution specification has them, else the beginning of its text. Looks at
+ * 4 KiB; "" when there is nothing to read.
+ */
+export function registryWords(body: Uint8Array): string {
+  const text = decode(body.subarray(0, MAX_BYTES));
+  return errorsIn(text) || escaped(oneLine(text), MAX_TEXT_CHARS);
+}
+
+/**
+ * As {@link registryWords}, of an answer, which is then done with. Never rejects.
+ * @param secrets an answer that repeats one of them, or its beginning, has no words
+ */
+export async function readRegistryWords(
+  response: HttpResponse,
+  secrets: readonly string[],
+): Promise<string> {
+  try {
+    const bytes = await readStart(response, MAX_BYTES);
+    const text = decode(bytes);
+    return secrets.some((secret) => repeats(text, secret))
+      ? ""
+      : registryWords(bytes);
+  } catch {
+    // The answer's status has been told; what else it says is a courtesy.
+    return "";
+  }
+}
+
+function repeats(text: string, secret: string): boolean {
+  return secret !== "" && text.includes(secret.slice(0, MAX_MARK_CHARS));
+}
+
+/** "" for what is no text. */
+function decode(bytes: Uint8Array): string {
+  try {
+    // `stream` forgives a character cut in two at the end.
+    const decoder = new TextDecoder("utf-8", { fatal: true });
+    const text = decoder.decode(bytes, { stream: true });
+    return text.includes("\0") ? "" : text;
+  } catch {
+    return "";
+  }
+}
+
+function errorsIn(text: string): string {
+  const errors = fieldOf(parse(text), "errors");
+  if (!Array.isArray(errors)) return "";
+  return errors.slice(0, MAX_ERRORS).map(wordsOf).filter(Boolean).join("; ");
+}
+
+function wordsOf(error: unknown): string {
+  const code = lineOf(fieldOf(error, "code"), MAX_CODE_CHARS);
+  const message = lineOf(fieldOf(error, "message"), MAX_MESSAGE_CHARS);
+  return [code, message].filter(Boolean).join(": ");
+}
+
+function lineOf(value: unknown, maxChars: number): string {
+  return typeof value === "string" ? escaped(oneLine(value), maxChars) : "";
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/gu, " ").trim();
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null
+    ? new Map<string, unknown>(Object.entries(value)).get(name)
+    : undefined;
+}

@@ -1,0 +1,162 @@
+import { escaped } from "../../errors.js";
+import type { Digest, OciReference, RequestScope } from "../../ports.js";
+import { readBounded, streamBounded } from "../http/bounded-body.js";
+import { refusalOf } from "../http/status.js";
+import type { HttpResponse } from "../http/transport.js";
+import { refuse } from "../refuse.js";
+import type { Authorizer } from "./authorizer.js";
+import type { Credential } from "./credential.js";
+import { INDEX_MEDIA_TYPES, MANIFEST_MEDIA_TYPES } from "./manifest.js";
+import { registryWords } from "./registry-words.js";
+
+/** Who asks, and in which repository. */
+export interface Puller {
+  readonly at: Pick<OciReference, "registry" | "repository" | "location">;
+  readonly credential: Credential | null;
+  /** Stands for the credential where it must not be told. */
+  readonly identity: string;
+}
+
+/** A manifest as a registry delivered it, read by nobody yet. */
+export interface DeliveredManifest {
+  readonly bytes: Uint8Array;
+  readonly contentType: string | null;
+  /** Of the `docker-content-digest` header; null when there is none, which is common. */
+  readonly claimedDigest: string | null;
+  /** Whether the registry wanted the puller's credential before it gave it away. */
+  readonly usedCredential: boolean;
+}
+
+/** What a puller asks of registries. Everything throws LoaderError, its reason alone. */
+export interface Registry {
+  /** One GET; at most 4 MiB. The bytes are held to no digest here. */
+  manifest(
+    reference: string,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<DeliveredManifest>;
+  /**
+   * One HEAD: proves that a manifest or blob is there, and that the puller may have it. A registry
+   * that would send us on to its storage has said so, too.
+   */
+  check(
+    what: "manifests" | "blobs",
+    digest: Digest,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<{ readonly usedCredential: boolean }>;
+  /** The bytes of a blob as they come, at most `maxBytes`; held to no digest here. */
+  blob(
+    digest: Digest,
+    maxBytes: number,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<AsyncIterable<Uint8Array>>;
+}
+
+const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
+const ACCEPT = [...MANIFEST_MEDIA_TYPES, ...INDEX_MEDIA_TYPES].join(", ");
+
+/**
+ * @param isPlainHttp whether a registry is spoken to in the clear
+ */
+export function createRegistry(
+  authorizer: Authorizer,
+  isPlainHttp: (registry: string) => boolean,
+): Registry {
+  async function ask(
+    method: "GET" | "HEAD",
+    path: string,
+    { at, credential }: Puller,
+    scope: RequestScope,
+  ): Promise<{ response: HttpResponse; usedCredential: boolean }> {
+    const url = registryUrl(at, path, isPlainHttp(at.registry));
+    const answer = await authorizer.send(
+      { method, url, headers: { accept: ACCEPT }, body: null },
+      { ...at, actions: "pull", credential },
+      scope,
+    );
+    const { status } = answer.response;
+    const isSentOn = method === "HEAD" && status >= 300 && status < 400;
+    if (status === 200 || isSentOn) return answer;
+    throw await registryRefusal(answer.response, url);
+  }
+
+  return {
+    async manifest(reference, puller, scope) {
+      const path = `manifests/${reference}`;
+      const { response, usedCredential } = await ask(
+        "GET",
+        path,
+        puller,
+        scope,
+      );
+      const what = `the manifest of ${puller.at.location}`;
+      return {
+        bytes: await readBounded(response, MAX_MANIFEST_BYTES, what),
+        contentType: lastOf(response, "content-type"),
+        claimedDigest: lastOf(response, "docker-content-digest"),
+        usedCredential,
+      };
+    },
+
+    async check(what, digest, puller, scope) {
+      const path = `${what}/${digest}`;
+      const { response, usedCredential } = await ask(
+        "HEAD",
+        path,
+        puller,
+        scope,
+      );
+      await response.discard();
+      return { usedCredential };
+    },
+
+    async blob(digest, maxBytes, puller, scope) {
+      const { response } = await ask("GET", `blobs/${digest}`, puller, scope);
+      return streamBounded(response, maxBytes, `the blob ${digest}`);
+    },
+  };
+}
+
+/** Where a registry has something of a repository. */
+export function registryUrl(
+  at: Pick<OciReference, "registry" | "repository">,
+  path: string,
+  isPlainHttp: boolean,
+): URL {
+  const scheme = isPlainHttp ? "http" : "https";
+  return new URL(`${scheme}://${at.registry}/v2/${at.repository}/${path}`);
+}
+
+/** What a registry's answer says, in its own words when it is its own. */
+export async function registryRefusal(
+  response: HttpResponse,
+  asked: URL,
+): Promise<Error> {
+  const { url } = response;
+  if (url.origin === asked.origin)
+    return await refusalOf(response, escaped(asked.host), registryWords);
+  // A registry may send us anywhere: what is said there is not for whoever chose the registry.
+  const who = `${escaped(asked.host)} sent on to ${escaped(url.host)}`;
+  return await refusalOf(response, who, () => "");
+}
+
+function lastOf(response: HttpResponse, name: string): string | null {
+  const value = response.headers(name).at(-1);
+  return value === undefined || value === "" ? null : value;
+}
+
+/** @throws LoaderError digest-mismatch when a registry says another digest than its bytes have */
+export function checkClaim(
+  { claimedDigest }: DeliveredManifest,
+  actual: Digest,
+  at: Puller["at"],
+): void {
+  // Other algorithms are no contradiction; sha256 is what everything here goes by.
+  if (!claimedDigest?.startsWith("sha256:") || claimedDigest === actual) return;
+  throw refuse(
+    "digest-mismatch",
+    `${at.registry} calls the manifest ${escaped(claimedDigest)}, its bytes are ${actual}`,
+  );
+}
