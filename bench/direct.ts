@@ -28,12 +28,13 @@ const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
 const unhurried = createRequestScope({ deadlineAtMs: Infinity });
 
 const bytes = await readFile(options.modulePath);
-const module: ModuleFile = {
+const file: ModuleFile = {
   digest: `sha256:${createHash("sha256").update(bytes).digest("hex")}`,
   filePath: options.modulePath,
   sizeBytes: (await stat(options.modulePath)).size,
   description: "bench",
 };
+const module = { ...file, locate: () => Promise.resolve(file) };
 const request = await readFile(options.requestFile);
 
 const engine = createEngine(

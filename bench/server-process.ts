@@ -33,6 +33,7 @@ export function startFunction(
     "serve",
     ...(flags.includes("--tls-certs-dir") ? [] : ["--insecure"]),
     ...["--address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0"],
+    ...["--health-address", "127.0.0.1:0"],
     ...["--module-dir", options.moduleDir],
     ...["--cache-dir", options.cacheDir],
     ...flags,

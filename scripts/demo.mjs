@@ -85,6 +85,7 @@ function startServer(moduleDir) {
   const flags = {
     "--address": "127.0.0.1:0",
     "--metrics-address": "127.0.0.1:0",
+    "--health-address": "127.0.0.1:0",
     "--module-dir": moduleDir,
     "--cache-dir": path.join(temporary, "cache"),
   };

@@ -3,9 +3,15 @@ import { availableParallelism } from "node:os";
 import { Command, CommanderError, Option } from "commander";
 
 import { quoted, WasmFunctionError } from "./errors.js";
+import type { RegistryCa } from "./loader/index.js";
 import {
   parseAddress,
   parseBoolean,
+  parseCas,
+  parseDurationMs,
+  parseHostPairs,
+  parseHosts,
+  parseList,
   parseNanos,
   parsePath,
   parseSize,
@@ -27,6 +33,8 @@ export interface Flag {
   /** What its value is; `null` = a switch. */
   readonly unit: string | null;
   readonly help: string;
+  /** May be given more than once; its values are joined by commas. */
+  readonly repeatable?: true;
   readonly group: "Cache" | "Limits" | "Modules" | "Policy" | "Server";
 }
 
@@ -41,12 +49,20 @@ export const flags = [
   { name: "insecure", env: "INSECURE", default: "false", unit: null, group: "Server", help: "serve without TLS, whatever --tls-certs-dir says" },
   { name: "tls-certs-dir", alias: "tls-server-certs-dir", env: "TLS_SERVER_CERTS_DIR", default: null, unit: "dir", group: "Server", help: "directory of tls.crt, tls.key and ca.crt" },
   { name: "metrics-address", env: "METRICS_ADDRESS", default: ":8080", unit: "host:port", group: "Server", help: "where /metrics is served; :port is every address, port 0 a free one" },
+  { name: "health-address", env: "HEALTH_ADDRESS", default: ":8081", unit: "host:port", group: "Server", help: "where /livez and /readyz are served; :port is every address, port 0 a free one" },
   { name: "max-recv-message-size", env: "MAX_RECV_MESSAGE_SIZE", default: "4", unit: "MB", group: "Server", help: "largest request" },
   { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
   { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more" },
   { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
   { name: "max-module-size", env: "MAX_MODULE_SIZE", default: "128", unit: "MB", group: "Modules", help: "largest module" },
   { name: "allow-unpinned-tags", env: "ALLOW_UNPINNED_TAGS", default: "false", unit: null, group: "Modules", help: "admit OCI references with a tag and no digest" },
+  { name: "tag-resolve-interval", env: "TAG_RESOLVE_INTERVAL", default: "0s", unit: "duration", group: "Modules", help: "how long what a tag led to may be used again; 0 asks the registry for every request" },
+  { name: "max-tag-staleness", env: "MAX_TAG_STALENESS", default: "1h", unit: "duration", group: "Modules", help: "how old what a tag led to may be while its registry gives no answer; 0 uses nothing old" },
+  { name: "access-recheck-interval", env: "ACCESS_RECHECK_INTERVAL", default: "10m", unit: "duration", group: "Modules", help: "how long a credential that could pull a cached module may use it unasked" },
+  { name: "insecure-registry", env: "INSECURE_REGISTRY", default: null, unit: "host[:port],…", repeatable: true, group: "Modules", help: "hosts that are spoken to over plain HTTP; repeatable" },
+  { name: "registry-ca", env: "REGISTRY_CA", default: null, unit: "host[:port]=file,…", repeatable: true, group: "Modules", help: "certificate authorities, in PEM, that are trusted for one host besides the system's; repeatable" },
+  { name: "registry-token-server", env: "REGISTRY_TOKEN_SERVER", default: null, unit: "host[:port]=host[:port],…", repeatable: true, group: "Modules", help: "a registry and the host it may send to for tokens, where that is not its own, as with GitLab; repeatable" },
+  { name: "warm-modules", env: "WARM_MODULES", default: null, unit: "ref,…", repeatable: true, group: "Modules", help: "modules loaded before the runtime is ready: OCI references with a digest, path:<file>; repeatable" },
   { name: "sandbox-policy-file", env: "SANDBOX_POLICY_FILE", default: null, unit: "file", group: "Policy", help: "the operator's Cedar policy, read again when it changes and on SIGHUP; unset grants no module anything" },
   { name: "module-timeout", env: "MODULE_TIMEOUT", default: "30s", unit: "duration", group: "Limits", help: "ceiling of an Input's limits.timeout" },
   { name: "module-memory-limit", env: "MODULE_MEMORY_LIMIT", default: "512", unit: "MB", group: "Limits", help: "ceiling of an Input's limits.memory" },
@@ -56,7 +72,8 @@ export const flags = [
   { name: "max-concurrent-compiles", env: "MAX_CONCURRENT_COMPILES", default: "1", unit: "n", group: "Limits", help: "large modules compiled at once" },
   { name: "engine-workers", env: "ENGINE_WORKERS", default: null, unit: "n", group: "Limits", help: "threads that run modules; unset is one less than there are cores" },
   { name: "max-cached-modules", env: "MAX_CACHED_MODULES", default: "0", unit: "n", group: "Cache", help: "compiled modules kept in memory; 0 is unbounded" },
-  { name: "cache-dir", env: "CACHE_DIR", default: "/tmp/function-wasm-cache", unit: "dir", group: "Cache", help: "where compiled modules are kept" },
+  { name: "cache-dir", env: "CACHE_DIR", default: "/tmp/function-wasm-cache", unit: "dir", group: "Cache", help: "where modules, manifests and compiled modules are kept" },
+  { name: "max-cache-size", env: "MAX_CACHE_SIZE", default: "0", unit: "MB", group: "Cache", help: "what --cache-dir may hold before the least recently used goes; 0 is unbounded" },
   { name: "artifact-key-file", env: "ARTIFACT_KEY_FILE", default: null, unit: "file", group: "Cache", help: "key that authenticates compiled modules across restarts" },
   { name: "trust-cache-dir", env: "TRUST_CACHE_DIR", default: "false", unit: null, group: "Cache", help: "use compiled modules of earlier processes without a key" },
 ] as const satisfies readonly Flag[];
@@ -70,6 +87,10 @@ export interface Config {
     readonly host: string | null;
     readonly port: number;
   };
+  readonly healthAddress: {
+    readonly host: string | null;
+    readonly port: number;
+  };
   readonly debug: boolean;
   readonly maxReceiveBytes: number;
   readonly ttlNanos: bigint;
@@ -77,6 +98,15 @@ export interface Config {
   readonly moduleDir: string | null;
   readonly maxModuleBytes: number;
   readonly allowUnpinnedTags: boolean;
+  readonly tagResolveIntervalMs: number;
+  readonly maxTagStalenessMs: number;
+  readonly accessRecheckIntervalMs: number;
+  /** Each `host` or `host:port`. */
+  readonly insecureRegistries: readonly string[];
+  readonly registryCas: readonly RegistryCa[];
+  /** By registry. */
+  readonly tokenServers: ReadonlyMap<string, string>;
+  readonly warmModules: readonly string[];
   /** Absolute. */
   readonly sandboxPolicyFile: string | null;
   readonly moduleTimeoutMs: number;
@@ -96,6 +126,8 @@ export interface Config {
   readonly maxCachedModules: number;
   /** Absolute. */
   readonly cacheDir: string;
+  /** 0 = unbounded. */
+  readonly maxCacheBytes: number;
   readonly artifactKeyFile: string | null;
   readonly trustCacheDir: boolean;
 }
@@ -146,12 +178,12 @@ export function addFlags(
     const short = flag.short === undefined ? "" : `-${flag.short}, `;
     const value = flag.unit === null ? "" : ` <${flag.unit}>`;
     const shown = flag.default === null ? "" : `, default ${flag.default}`;
-    command.addOption(
-      new Option(
-        `${short}--${flag.name}${value}`,
-        `${flag.help} (${flag.env}${shown})`,
-      ).helpGroup(`${flag.group}:`),
-    );
+    const option = new Option(
+      `${short}--${flag.name}${value}`,
+      `${flag.help} (${flag.env}${shown})`,
+    ).helpGroup(`${flag.group}:`);
+    if (flag.repeatable) option.argParser(joined);
+    command.addOption(option);
     if (flag.unit === null) {
       command.addOption(new Option(`--no-${flag.name}`).hideHelp());
     }
@@ -187,12 +219,27 @@ export function configFrom(
     insecure: required("insecure", parseBoolean),
     tlsCertsDir: optional("tls-certs-dir", parsePath),
     metricsAddress: Object.freeze(required("metrics-address", parseAddress)),
+    healthAddress: Object.freeze(required("health-address", parseAddress)),
     debug: required("debug", parseBoolean),
     maxReceiveBytes: required("max-recv-message-size", moduleSize).bytes,
     ttlNanos: required("ttl", parseNanos),
     moduleDir: optional("module-dir", parsePath),
     maxModuleBytes: required("max-module-size", moduleSize).bytes,
     allowUnpinnedTags: required("allow-unpinned-tags", parseBoolean),
+    tagResolveIntervalMs: required("tag-resolve-interval", parseDurationMs),
+    maxTagStalenessMs: required("max-tag-staleness", parseDurationMs),
+    accessRecheckIntervalMs: required(
+      "access-recheck-interval",
+      parseDurationMs,
+    ),
+    insecureRegistries: Object.freeze(
+      optional("insecure-registry", parseHosts) ?? [],
+    ),
+    registryCas: Object.freeze(optional("registry-ca", parseCas) ?? []),
+    tokenServers:
+      optional("registry-token-server", parseHostPairs) ??
+      new Map<string, string>(),
+    warmModules: Object.freeze(optional("warm-modules", parseList) ?? []),
     sandboxPolicyFile: optional("sandbox-policy-file", parsePath),
     moduleTimeoutMs: timeout.ms,
     moduleTimeoutText: timeout.text,
@@ -216,6 +263,8 @@ export function configFrom(
       Math.max(1, availableParallelism() - 1),
     maxCachedModules: required("max-cached-modules", parseWholeNumber(0)),
     cacheDir: required("cache-dir", parsePath),
+    maxCacheBytes: required("max-cache-size", parseSize("MB", 0, 1024 * gib))
+      .bytes,
     artifactKeyFile: optional("artifact-key-file", parsePath),
     trustCacheDir: required("trust-cache-dir", parseBoolean),
   });
@@ -254,6 +303,10 @@ function optionText(
   const value: unknown = command.getOptionValue(attribute);
   if (typeof value === "boolean") return String(value);
   return typeof value === "string" ? value : undefined;
+}
+
+function joined(value: string, before: string | undefined): string {
+  return before === undefined ? value : `${before},${value}`;
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

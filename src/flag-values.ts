@@ -1,6 +1,12 @@
 import { resolve } from "node:path";
 
 import { parseGoDuration, parseQuantity } from "./admission/index.js";
+import {
+  parseInsecureHosts,
+  parseRegistryCas,
+  parseTokenServers,
+  type RegistryCa,
+} from "./loader/index.js";
 
 /** What a flag's text means, or what was expected instead. */
 export type FlagValue<T> =
@@ -72,6 +78,15 @@ export const parseNanos: FlagParser<bigint> = (text) => {
   return expected("a duration such as 60s or 5m, 0 or more");
 };
 
+/** A Go duration from 0 to ten years; milliseconds, rounded up. */
+export const parseDurationMs: FlagParser<number> = (text) => {
+  const duration = parseGoDuration(text);
+  const nanos = duration.kind === "ok" ? Number(duration.nanos) : NaN;
+  const ms = Math.ceil(nanos / nanosPerMs);
+  if (ms >= 0 && ms <= 10 * 366 * 86_400_000) return ok(ms);
+  return expected("a duration such as 10m or 1h, 0 or more");
+};
+
 /** A Go duration of at least a nanosecond and at most a day; milliseconds, rounded up. */
 export const parseTimeoutMs: FlagParser<{ ms: number; text: string }> = (
   text,
@@ -97,6 +112,39 @@ export const parseAddress: FlagParser<{ host: string | null; port: number }> = (
   }
   const host = match?.groups?.["ipv6"] ?? match?.groups?.["host"] ?? "";
   return ok({ host: host === "" ? null : host, port });
+};
+
+/** Hosts, `host[:port]`, with commas between. */
+export const parseHosts: FlagParser<readonly string[]> = (text) => {
+  const hosts = parseInsecureHosts(text);
+  if (hosts.kind === "ok") return hosts;
+  return expected(`host[:port], with commas between (${hosts.message})`);
+};
+
+/** Files of certificate authorities, `host[:port]=file`, with commas between; files absolute. */
+export const parseCas: FlagParser<readonly RegistryCa[]> = (text) => {
+  const cas = parseRegistryCas(text);
+  if (cas.kind === "ok")
+    return ok(cas.value.map((ca) => ({ ...ca, file: resolve(ca.file) })));
+  return expected(`host[:port]=file, with commas between (${cas.message})`);
+};
+
+/** Registries and their token servers, `host[:port]=host[:port]`, with commas between. */
+export const parseHostPairs: FlagParser<ReadonlyMap<string, string>> = (
+  text,
+) => {
+  const servers = parseTokenServers(text);
+  if (servers.kind === "ok") return servers;
+  return expected(
+    `host[:port]=host[:port], with commas between (${servers.message})`,
+  );
+};
+
+/** Texts with commas between; blanks around them do not count. */
+export const parseList: FlagParser<readonly string[]> = (text) => {
+  const items = text.split(",").map((item) => item.trim());
+  if (!items.includes("")) return ok(items);
+  return expected("values with commas between, none of them empty");
 };
 
 function ok<T>(value: T): FlagValue<T> {

@@ -38,6 +38,18 @@ export interface ModuleFile {
   readonly description: string;
 }
 
+/** A module that is known by its digest; its bytes may still be elsewhere. */
+export interface FoundModule {
+  readonly digest: Digest;
+  /** As in {@link ModuleFile.description}. */
+  readonly description: string;
+  /**
+   * The file of its bytes, fetched first where it must be, which may take minutes and has a time
+   * budget of its own. Rejects with an error whose message names the module.
+   */
+  locate(): Promise<ModuleFile>;
+}
+
 /** When work must have ended, and whether its caller has gone. */
 export interface RequestScope {
   /** On `Clock.monotonicMs`; `Infinity` when the caller set no deadline. */
@@ -122,6 +134,14 @@ export interface SourceParsers {
   parseDigest(text: string): Parsed<Digest>;
 }
 
+/** Where redirects of a module's URL may lead, when the composite resource chose that URL. */
+export interface RedirectFence {
+  /** Equal for fences that judge alike. */
+  readonly key: string;
+  /** Throws to refuse. */
+  admit(url: HttpUrl): Promise<void>;
+}
+
 /** A module's manifest as its source delivered it. */
 export interface ManifestBytes {
   /** A `wasmfn.yaml`, read strictly, or the JSON of an OCI layer, in which newer fields are ignored. */
@@ -140,9 +160,21 @@ export interface EnvVariable {
 /** How a request ended: `refused` by admission, `error` for everything else that is no answer. */
 export type RequestOutcome = "ok" | "refused" | "error" | "skipped";
 
+/** Where the digest of a tag came from: asked for, or known because nobody answered. */
+export type TagResolutionSource = "registry" | "pointer" | "cache";
+
+/** How a look into a cache ended, and that what was there, `stale`, was not what its name says. */
+export type CacheEvent = "hit" | "miss" | "stale";
+
 /** What is counted. Labels are constants: no module, host or digest. */
 export interface Metrics {
   requestEnded(outcome: RequestOutcome): void;
+  /** The bytes of a module came from `source`. */
+  moduleFetched(source: "oci" | "http", seconds: number): void;
+  tagResolved(source: TagResolutionSource): void;
+  blobLookedUp(event: CacheEvent): void;
+  /** What lies on disk, after the sweep that looked. */
+  cacheSwept(cache: "blob" | "compiled-disk", bytes: number): void;
   /** The operator policy was read again. */
   policyReloaded(result: "ok" | "error"): void;
 }

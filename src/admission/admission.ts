@@ -2,6 +2,7 @@ import type {
   Logger,
   ManifestBytes,
   ModuleSource,
+  RedirectFence,
   RequestScope,
   SourceParsers,
 } from "../ports.js";
@@ -18,7 +19,7 @@ import { createManifestCache } from "./manifest/manifest-cache.js";
 import type { ModuleManifest } from "./manifest/manifest.js";
 import type { FromChoice } from "./module-choice.js";
 import { readModuleFrom } from "./module-from.js";
-import { fenceChosenSource } from "./policy/fence.js";
+import { fenceChosenSource, fenceRedirect } from "./policy/fence.js";
 import { grantRequirements, type Grants } from "./policy/grant.js";
 import { type Asker, createLayer, type Layer } from "./policy/layer.js";
 import { policyRemarks } from "./policy/remarks.js";
@@ -42,6 +43,8 @@ export type ChosenSource =
       readonly source: ModuleSource;
       /** The compositionPolicy; null when the Input has none. */
       readonly policy: CompiledPolicy | null;
+      /** Null when the Input's author chose the module: he is trusted with where its URL leads. */
+      readonly redirectFence: RedirectFence | null;
     };
 
 /** A module that asks for something. */
@@ -102,13 +105,23 @@ export function createAdmission(options: AdmissionOptions): Admission {
     policy: CompiledPolicy | null,
     xr: CompositeResource,
     asker: Asker,
-  ): Promise<void> {
-    if (source.type === "Path") return;
+  ): Promise<RedirectFence | null> {
+    if (source.type === "Path") return null;
     // INVARIANT: admitInput refuses an Input that lets the XR choose such a source without one.
     if (policy === null)
       throw new AdmissionError("policy-missing", "no compositionPolicy");
     const layer = layerFor("composition", policy, xr, asker);
     await fenceChosenSource(source, pathText, layer);
+    if (source.type === "OCI") return null;
+    // Fetches are shared and outlive requests.
+    const lasting = layerFor("composition", policy, xr, {
+      ...asker,
+      scope: null,
+    });
+    return {
+      key: [policy.hash, xr.namespace, xr.kind].join(" "),
+      admit: (url) => fenceRedirect(url, pathText, lasting),
+    };
   }
 
   return {
@@ -127,12 +140,14 @@ export function createAdmission(options: AdmissionOptions): Admission {
           : readModuleFrom(module, xr, parsers, ceilings);
       if (chosen.kind === "empty") return chosen;
       const { source } = chosen;
-      if (module.kind === "from")
-        await fence(module, source, policy, xr, asker);
+      const redirectFence =
+        module.kind === "from"
+          ? await fence(module, source, policy, xr, asker)
+          : null;
       const operatorPolicy = options.operatorPolicy();
       if (operatorPolicy !== null)
         await refuseUnverifiable(source, operatorPolicy, asker);
-      return { kind: "module", source, policy };
+      return { kind: "module", source, policy, redirectFence };
     },
 
     async remarks({ compositionPolicy: text }) {

@@ -17,13 +17,25 @@ import type { createEngine } from "../engine/index.js";
 import {
   createMetrics,
   createRunFunction,
+  startHealthServer,
   startMetricsServer,
   startServer,
+  warmModules,
   type FunctionServer,
 } from "../function/index.js";
-import { createLoader, sourceParsers } from "../loader/index.js";
+import {
+  createLoader,
+  createSourceParsers,
+  startSweeper,
+} from "../loader/index.js";
 import type { Clock, Logger, Metrics } from "../ports.js";
-import { engineOptions, inputCeilings } from "./settings.js";
+import {
+  engineOptions,
+  inputCeilings,
+  loaderOptions,
+  schemeOptions,
+  warmSources,
+} from "./settings.js";
 
 /** The outside world, as far as serving needs it. */
 export interface ServeHost {
@@ -60,6 +72,9 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
   const { clock } = host;
   const tlsCertsDir = tlsCertsDirOf(config);
   const sandbox = engineOptions(config);
+  const scheme = schemeOptions(config);
+  const parsers = createSourceParsers(scheme);
+  const warm = warmSources(config, parsers);
   const logger = host.createLogger(config.debug);
   const { metrics, exposition } = createMetrics();
   const policies = host.createPolicyEngine();
@@ -71,14 +86,19 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     logger,
   );
   const engine = host.createEngine(sandbox, clock, logger);
+  const loader = createLoader(loaderOptions(config, scheme, host.env), {
+    clock,
+    logger,
+    metrics,
+  });
   const runFunction = createRunFunction({
     admission: createAdmission({
       ceilings: inputCeilings(config),
-      parsers: sourceParsers,
+      parsers,
       engine: policies,
       operatorPolicy: () => operatorPolicy?.current() ?? null,
     }),
-    loader: createLoader(config, clock),
+    loader,
     engine,
     ttlNanos: config.ttlNanos,
     clock,
@@ -88,6 +108,12 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
   const metricsServer = await startMetricsServer(
     config.metricsAddress,
     exposition,
+    logger,
+  );
+  let isReady = false;
+  const healthServer = await startHealthServer(
+    config.healthAddress,
+    () => isReady,
     logger,
   );
   const server = await startServer(
@@ -100,15 +126,34 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     {
       address: server.address,
       metricsAddress: metricsServer.address,
+      healthAddress: healthServer.address,
       insecure: tlsCertsDir === null,
     },
     "listening",
   );
+  const sweeper = startSweeper(
+    {
+      cacheDir: config.cacheDir,
+      maxBytes: config.maxCacheBytes,
+      compiledDir: engine.compiledDir,
+      usedSince: (atMs) => loader.usedSince(atMs),
+    },
+    clock,
+    logger,
+    metrics,
+  );
+  void warmModules(warm, { loader, engine }, clock, logger).then(() => {
+    isReady = true;
+    logger.info({}, "ready");
+  });
   const closeAll = async () => {
+    sweeper.close();
     operatorPolicy?.close();
     await policies.close();
     await engine.close();
+    await loader.close();
     await metricsServer.close();
+    await healthServer.close();
   };
   stopOnTermination(server, closeAll, host, logger);
 }

@@ -1,10 +1,18 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
 
 import type { InputCeilings } from "../admission/index.js";
-import { ConfigError, type Config } from "../config.js";
+import { ConfigError, type Config, type Environment } from "../config.js";
 import type { EngineOptions } from "../engine/index.js";
-import { errorText } from "../errors.js";
+import { errorText, quoted } from "../errors.js";
 import { maxResponseBytes } from "../function/index.js";
+import {
+  dockerConfigFileOf,
+  type LoaderOptions,
+  type SchemeOptions,
+} from "../loader/index.js";
+import type { ModuleSource, SourceParsers } from "../ports.js";
 
 /** What a configuration allows an Input. */
 export function inputCeilings(config: Config): InputCeilings {
@@ -38,6 +46,104 @@ export function engineOptions(config: Config): EngineOptions {
     maxConcurrentCompiles: config.maxConcurrentCompiles,
   };
 }
+
+/**
+ * How a configuration has servers spoken to.
+ * @throws ConfigError flag-invalid when a file of --registry-ca cannot be used
+ */
+export function schemeOptions(config: Config): SchemeOptions {
+  return {
+    insecureHosts: config.insecureRegistries,
+    tokenServers: config.tokenServers,
+    registryCas: new Map(
+      config.registryCas.map(({ host, file }) => [host, readCa(host, file)]),
+    ),
+  };
+}
+
+/** Where a configuration has modules looked for, and kept. */
+export function loaderOptions(
+  config: Config,
+  scheme: SchemeOptions,
+  env: Environment,
+): LoaderOptions {
+  return {
+    ...scheme,
+    moduleDir: config.moduleDir,
+    maxModuleBytes: config.maxModuleBytes,
+    cacheDir: config.cacheDir,
+    tags: {
+      resolveIntervalMs: config.tagResolveIntervalMs,
+      maxStalenessMs: config.maxTagStalenessMs,
+    },
+    accessRecheckIntervalMs: config.accessRecheckIntervalMs,
+    dockerConfigFile: dockerConfigFileOf(env),
+    env,
+  };
+}
+
+/**
+ * The modules of --warm-modules.
+ * @throws ConfigError flag-invalid
+ */
+export function warmSources(
+  { warmModules, moduleDir }: Config,
+  parsers: SourceParsers,
+): readonly ModuleSource[] {
+  return warmModules.map((text) => {
+    const refuse = (reason: string) =>
+      new ConfigError(
+        "flag-invalid",
+        `--warm-modules ${quoted(text)}: ${reason}`,
+      );
+    if (text.startsWith("path:")) {
+      if (moduleDir === null)
+        throw refuse("a file needs --module-dir (MODULE_DIR)");
+      return {
+        type: "Path",
+        path: text.slice("path:".length),
+        manifestPath: null,
+      };
+    }
+    const ref = parsers.parseReference(text);
+    if (ref.kind === "error") throw refuse(ref.message);
+    if (ref.value.digest === null)
+      throw refuse("expected a reference with a digest, or path:<file>");
+    return {
+      type: "OCI",
+      ref: ref.value,
+      expectedDigest: null,
+      credentials: null,
+    };
+  });
+}
+
+function readCa(host: string, file: string): string {
+  const refuse = (reason: string, cause?: unknown) =>
+    new ConfigError("flag-invalid", `--registry-ca ${host}: ${reason}`, {
+      cause,
+    });
+  let pem: string;
+  try {
+    pem = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw refuse(errorText(cause), cause);
+  }
+  try {
+    // What does not parse here would make every connection fail later, or none.
+    for (const [certificate] of pem.matchAll(certificatePattern))
+      new X509Certificate(certificate);
+    createSecureContext({ ca: pem });
+  } catch (cause) {
+    throw refuse(`${file} does not parse: ${errorText(cause)}`, cause);
+  }
+  if (pem.search(certificatePattern) === -1)
+    throw refuse(`expected certificates in PEM in ${file}, got none`);
+  return pem;
+}
+
+const certificatePattern =
+  /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 /** As long as the HMAC's own output. */
 const minKeyBytes = 32;

@@ -24,6 +24,8 @@ const LEFTOVER_AGE_MS = 3_600_000;
 
 /** Where compiled artifacts lie: one directory per engine compatibility hash. */
 export interface ArtifactStore {
+  /** Absolute. */
+  readonly directory: string;
   /** The artifact's final path; it may not exist. */
   pathOf(digest: Digest): string;
   /** A fresh path in the same directory for the compiler to write to. */
@@ -58,6 +60,9 @@ export function openArtifactStore(
   sweep(directory, clock.nowMs(), logger);
 
   return {
+    get directory() {
+      return directory;
+    },
     pathOf: (digest) => join(directory, digest.replace(":", "-")),
     temporaryPath: () =>
       join(directory, TEMPORARY_PREFIX + randomBytes(12).toString("hex")),

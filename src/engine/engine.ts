@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import type {
   Clock,
   Digest,
+  FoundModule,
   Logger,
-  ModuleFile,
   RequestScope,
   RunLimits,
 } from "../ports.js";
@@ -52,7 +52,7 @@ export interface EngineOptions {
 /** A compiled module held in memory until released. */
 export interface ModuleLease {
   readonly digest: Digest;
-  /** As in {@link ModuleFile.description}. */
+  /** As in {@link FoundModule.description}. */
   readonly description: string;
   /** 1 = WASI preview 1 core module, 2 = component. */
   readonly abi: 1 | 2;
@@ -68,7 +68,7 @@ export interface Engine {
    * @throws EngineError module-invalid, module-changed, compile-failed, still-compiling,
    *   load-failed, run-cancelled
    */
-  load(module: ModuleFile, scope: RequestScope): Promise<ModuleLease>;
+  load(module: FoundModule, scope: RequestScope): Promise<ModuleLease>;
   /**
    * Runs a module once in a fresh instance and returns its RunFunctionResponse bytes, which have
    * been checked to be one.
@@ -79,6 +79,8 @@ export interface Engine {
     request: RunRequest,
     scope: RequestScope,
   ): Promise<Uint8Array>;
+  /** Where artifacts are written to, absolute. */
+  readonly compiledDir: string;
   /** Cancels what runs, ends the compiler, frees every module. */
   close(): Promise<void>;
 }
@@ -141,6 +143,10 @@ export function createEngine(
   let closed = false;
 
   return {
+    get compiledDir() {
+      return artifacts.directory;
+    },
+
     async load(module, scope) {
       const stored = await loader.load(module, scope);
       return new EngineLease(native, module, stored);
@@ -202,7 +208,7 @@ class EngineLease implements ModuleLease {
   readonly native: NativeEngine;
   readonly #stored: StoredLease;
 
-  constructor(native: NativeEngine, module: ModuleFile, stored: StoredLease) {
+  constructor(native: NativeEngine, module: FoundModule, stored: StoredLease) {
     this.native = native;
     this.digest = module.digest;
     this.description = module.description;

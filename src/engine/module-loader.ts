@@ -4,6 +4,7 @@ import { errorText } from "../errors.js";
 import type {
   Clock,
   Digest,
+  FoundModule,
   Logger,
   ModuleFile,
   RequestScope,
@@ -19,7 +20,7 @@ import {
   type NativeEngine,
   type NativeModule,
 } from "./native.js";
-import { whenOver } from "./scope.js";
+import { whenOver } from "../request-scope.js";
 
 /** How long a failure that will not go away by itself is remembered. */
 const REMEMBERED_MS = 600_000;
@@ -28,7 +29,7 @@ const MAX_REMEMBERED = 10_000;
 /** Brings modules into memory. */
 export interface ModuleLoader {
   /** @throws EngineError as {@link Engine.load} */
-  load(module: ModuleFile, scope: RequestScope): Promise<StoredLease>;
+  load(module: FoundModule, scope: RequestScope): Promise<StoredLease>;
 }
 
 /** What {@link createModuleLoader} works with. */
@@ -42,7 +43,16 @@ export interface ModuleLoaderParts {
 }
 
 /** Why a load failed, without the module's name: the next caller may know it by another one. */
-interface LoadFailure {
+type LoadFailure = Unfetched | Unloadable;
+
+/** Its bytes could not be had by whoever began to load it; the next caller may have better luck. */
+interface Unfetched {
+  readonly kind: "unfetched";
+  readonly thrown: unknown;
+}
+
+interface Unloadable {
+  readonly kind: "unloadable";
   readonly code: EngineErrorCode;
   readonly reason: string;
   readonly permanent: boolean;
@@ -52,7 +62,7 @@ interface LoadFailure {
 export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   const { native, store, artifacts, compiler, clock, logger } = parts;
   const flights = new Map<Digest, Flight>();
-  const failures = new LRUCache<Digest, LoadFailure>({
+  const failures = new LRUCache<Digest, Unloadable>({
     max: MAX_REMEMBERED,
     ttl: REMEMBERED_MS,
     ttlResolution: 0,
@@ -63,40 +73,54 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     async load(module, scope) {
       const inMemory = store.lease(module.digest);
       if (inMemory !== null) return inMemory;
+      const failed = failures.get(module.digest);
+      if (failed !== undefined) throw loadError(module, failed);
       const flight = flights.get(module.digest) ?? start(module);
-      const failure =
-        failures.get(module.digest) ?? (await waitFor(flight, module, scope));
-      if (failure !== null) throw loadError(module, failure);
+      const failure = await waitFor(flight, module, scope);
+      if (failure?.kind === "unloadable") throw loadError(module, failure);
+      // Another place or credential says nothing about this one.
+      if (failure?.kind === "unfetched" && flight.module === module)
+        throw failure.thrown;
       return store.lease(module.digest) ?? (await this.load(module, scope));
     },
   };
 
-  function start(module: ModuleFile): Flight {
-    if (failures.has(module.digest))
-      return { done: Promise.resolve(null), startedMs: 0 };
-    const done = loadOnce(module)
+  function start(module: FoundModule): Flight {
+    const progress: Progress = { compiling: false };
+    const done = loadOnce(module, progress)
       .catch((thrown: unknown): LoadFailure => {
         return failed("load-failed", nativeError(thrown).text);
       })
       .then((failure) => {
         flights.delete(module.digest);
-        if (failure?.permanent === true) failures.set(module.digest, failure);
+        if (failure?.kind === "unloadable" && failure.permanent)
+          failures.set(module.digest, failure);
         return failure;
       });
-    const flight = { done, startedMs: clock.monotonicMs() };
+    const flight = { module, done, startedMs: clock.monotonicMs(), progress };
     flights.set(module.digest, flight);
     return flight;
   }
 
   /** `null` = the module is in memory now. */
-  async function loadOnce(module: ModuleFile): Promise<LoadFailure | null> {
-    const stored = await loadArtifact(module);
+  async function loadOnce(
+    found: FoundModule,
+    progress: Progress,
+  ): Promise<LoadFailure | null> {
+    const stored = await loadArtifact(found);
     if (stored !== "stale") return stored;
+    let module: ModuleFile;
+    try {
+      module = await found.locate();
+    } catch (thrown) {
+      return { kind: "unfetched", thrown };
+    }
+    progress.compiling = true;
     const checked = await compiler.check(module);
     if (checked.kind !== "done") return checkError(checked);
     const compiled = await compile(module, checked.moduleKind);
     if (compiled !== null) return compiled;
-    const loaded = await loadArtifact(module);
+    const loaded = await loadArtifact(found);
     return loaded === "stale"
       ? failed(
           "load-failed",
@@ -106,7 +130,7 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   }
 
   async function loadArtifact(
-    module: ModuleFile,
+    module: FoundModule,
   ): Promise<LoadFailure | "stale" | null> {
     const { digest } = module;
     const startedMs = clock.monotonicMs();
@@ -173,13 +197,19 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     }
   }
 
+  function progressOf({ startedMs, progress }: Flight): string {
+    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1000);
+    const [doing, work] = progress.compiling
+      ? ["compiling", "compile"]
+      : ["being fetched", "fetch"];
+    return `${doing} (for ${String(seconds)} s so far): the request's deadline came first, the ${work} goes on`;
+  }
+
   async function waitFor(
     flight: Flight,
-    module: ModuleFile,
+    module: FoundModule,
     scope: RequestScope,
   ): Promise<LoadFailure | null> {
-    const seconds = () =>
-      Math.round((clock.monotonicMs() - flight.startedMs) / 1000);
     return await new Promise<LoadFailure | null>((resolve, reject) => {
       const stopWatching = whenOver(scope, clock, (why) => {
         reject(
@@ -190,8 +220,7 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
               )
             : new EngineError(
                 "still-compiling",
-                `${describe(module)} is still compiling (for ${String(seconds())} s so far): ` +
-                  "the request's deadline came first, the compile goes on",
+                `${describe(module)} is still ${progressOf(flight)}`,
               ),
         );
       });
@@ -204,16 +233,24 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
 }
 
 interface Flight {
+  /** Whose it is. */
+  readonly module: FoundModule;
   readonly done: Promise<LoadFailure | null>;
   readonly startedMs: number;
+  readonly progress: Progress;
 }
 
-function failed(code: EngineErrorCode, reason: string): LoadFailure {
-  return { code, reason, permanent: false };
+/** How far a load has come. */
+interface Progress {
+  compiling: boolean;
 }
 
-function permanently(code: EngineErrorCode, reason: string): LoadFailure {
-  return { code, reason, permanent: true };
+function failed(code: EngineErrorCode, reason: string): Unloadable {
+  return { kind: "unloadable", code, reason, permanent: false };
+}
+
+function permanently(code: EngineErrorCode, reason: string): Unloadable {
+  return { kind: "unloadable", code, reason, permanent: true };
 }
 
 function checkError(failure: CompileFailure): LoadFailure {
@@ -255,8 +292,8 @@ function compileError(failure: CompileFailure): LoadFailure {
 }
 
 function loadError(
-  module: ModuleFile,
-  { code, reason }: LoadFailure,
+  module: FoundModule,
+  { code, reason }: Unloadable,
 ): EngineError {
   return new EngineError(
     code,
@@ -264,6 +301,6 @@ function loadError(
   );
 }
 
-function describe(module: ModuleFile): string {
+function describe(module: FoundModule): string {
   return `module ${module.description}`;
 }

@@ -14,7 +14,7 @@ import {
   type RunFailure,
 } from "./native.js";
 import type { NativeRuns, RunBounds, RunEnded } from "./native-runs.js";
-import { startTimer } from "./scope.js";
+import { startTimer } from "../request-scope.js";
 
 /**
  * How late the sandbox may be before the caller is answered without it. Only a bulk memory

@@ -1,6 +1,6 @@
 import type { Clock, Digest, RequestScope } from "../ports.js";
 import { EngineError } from "./error.js";
-import { whenOver } from "./scope.js";
+import { whenOver } from "../request-scope.js";
 
 /** What a run needs before it may start. */
 export interface SlotRequest {

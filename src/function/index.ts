@@ -9,6 +9,7 @@
 export { materialiseEnv, requireCredentials } from "./env.js";
 export { fatalFrom, type Fatal } from "./fatal.js";
 export type { ListenAddress } from "./listen.js";
+export { startHealthServer } from "./health-server.js";
 export { createLogger, type LoggerOptions } from "./logger.js";
 export { createMetrics } from "./metrics.js";
 export { startMetricsServer } from "./metrics-server.js";
@@ -31,3 +32,4 @@ export {
   type FunctionServer,
   type ServerOptions,
 } from "./server.js";
+export { warmModules } from "./warm-modules.js";

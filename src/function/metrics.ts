@@ -1,6 +1,7 @@
-import { Counter, Registry, type OpenMetricsContentType } from "prom-client";
+import { Registry, type OpenMetricsContentType } from "prom-client";
 
-import type { Metrics, RequestOutcome } from "../ports.js";
+import type { Metrics } from "../ports.js";
+import { metricMakers } from "./metric-makers.js";
 import { chooseMetricsFormat } from "./metrics-format.js";
 
 /** All metrics as they are now, in one format. */
@@ -13,6 +14,9 @@ export interface MetricsPage {
 /** Writes the page in the format that suits an Accept header. */
 export type Exposition = (accept: string | undefined) => Promise<MetricsPage>;
 
+/** Upper bounds in seconds: from a small module beside us to a large one from far away. */
+const fetchBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
 /** Counts from zero; `exposition` has every series from the start. */
 export function createMetrics(): {
   readonly metrics: Metrics;
@@ -22,20 +26,58 @@ export function createMetrics(): {
     openmetrics: createOpenMetricsRegistry(),
     text: new Registry(),
   };
-  const counter = counterMaker(Object.values(registries));
+  const { counter, gauge, histogram } = metricMakers(Object.values(registries));
   return {
     metrics: {
-      requestEnded: counter<RequestOutcome>(
-        "function_wasm_module_requests_total",
-        "Requests answered, by how they ended.",
+      requestEnded: counter(
+        {
+          name: "function_wasm_module_requests_total",
+          help: "Requests answered, by how they ended.",
+        },
         "outcome",
-        { ok: 0, refused: 0, error: 0, skipped: 0 },
+        ["ok", "refused", "error", "skipped"],
       ),
-      policyReloaded: counter<"ok" | "error">(
-        "function_wasm_policy_reloads_total",
-        "Times the operator policy was read again, by result.",
+      moduleFetched: histogram(
+        {
+          name: "function_wasm_module_fetch_duration_seconds",
+          help: "How long it took to fetch a module, by kind of source.",
+        },
+        "source",
+        ["oci", "http"],
+        fetchBuckets,
+      ),
+      tagResolved: counter(
+        {
+          name: "function_wasm_module_tag_resolutions_total",
+          help: "Tags resolved, by what said where they lead.",
+        },
+        "source",
+        ["registry", "pointer", "cache"],
+      ),
+      blobLookedUp: counter(
+        {
+          name: "function_wasm_module_cache_events_total",
+          help: "Looks into the caches, by how they ended.",
+        },
+        "event",
+        ["hit", "miss", "stale"],
+        { cache: "blob" },
+      ),
+      cacheSwept: gauge(
+        {
+          name: "function_wasm_module_cache_bytes",
+          help: "Bytes in the caches on disk, as of the last sweep.",
+        },
+        "cache",
+        ["blob", "compiled-disk"],
+      ),
+      policyReloaded: counter(
+        {
+          name: "function_wasm_policy_reloads_total",
+          help: "Times the operator policy was read again, by result.",
+        },
         "result",
-        { ok: 0, error: 0 },
+        ["ok", "error"],
       ),
     },
     async exposition(accept) {
@@ -52,34 +94,4 @@ function createOpenMetricsRegistry(): Registry<OpenMetricsContentType> {
   const registry = new Registry<OpenMetricsContentType>();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   return registry;
-}
-
-type AnyRegistry = Registry | Registry<OpenMetricsContentType>;
-
-/**
- * Returns what makes a counter with one label, whose values are the keys of `start`.
- *
- * A registry that writes OpenMetrics takes `_total` off the names of its counters for good, so a
- * counter in two registries would lose it in the classic text as well: each registry has its own,
- * fed by the same calls.
- */
-function counterMaker(registries: readonly AnyRegistry[]) {
-  return <V extends string>(
-    name: string,
-    help: string,
-    label: string,
-    start: Readonly<Record<V, number>>,
-  ): ((value: V) => void) => {
-    const counters = registries.map(
-      (registry) =>
-        new Counter({ name, help, labelNames: [label], registers: [registry] }),
-    );
-    const add = (value: string, count: number): void => {
-      for (const counter of counters) counter.inc({ [label]: value }, count);
-    };
-    for (const [value, count] of Object.entries<number>(start)) {
-      add(value, count);
-    }
-    return (value) => add(value, 1);
-  };
 }

@@ -25,23 +25,31 @@ export interface ResponseMetaValues {
 
 /**
  * A module's answer as the caller gets it: its own bytes, with a `meta` behind them when it has
- * none. The engine has already checked that they are a RunFunctionResponse.
+ * none, and a warning result when there is something to say. The engine has already checked that
+ * they are a RunFunctionResponse.
  * @throws FunctionError response-too-large, response-malformed
  */
 export function finishResponse(
   bytes: Uint8Array,
   meta: ResponseMetaValues,
   moduleDescription: string,
+  warning: string | null = null,
 ): Uint8Array {
   const returned = `module ${moduleDescription} returned`;
   try {
     if (bytes.length > maxResponseBytes) {
       throw tooLarge(bytes, returned);
     }
-    if (hasMeta(bytes)) return bytes;
-    const answer = Buffer.concat([bytes, encodeMeta(meta)]);
-    if (answer.length <= maxResponseBytes) return answer;
-    throw tooLarge(answer, returned);
+    const answer = hasMeta(bytes)
+      ? bytes
+      : Buffer.concat([bytes, encodeMeta(meta)]);
+    if (answer.length > maxResponseBytes) throw tooLarge(answer, returned);
+    if (warning === null) return answer;
+    const result = encodeResult(Severity.WARNING, warning);
+    // What is said beside an answer must not cost the answer.
+    return answer.length + result.length > maxResponseBytes
+      ? answer
+      : Buffer.concat([answer, result]);
   } catch (thrown) {
     throw isMalformed(thrown) ? noResponse(thrown, moduleDescription) : thrown;
   }
@@ -57,12 +65,7 @@ export function fatalResponse(
   message: string,
   ttlNanos: bigint,
 ): Uint8Array {
-  const result = toBinary(
-    RunFunctionResponseSchema,
-    create(RunFunctionResponseSchema, {
-      results: [{ severity: Severity.FATAL, message: shownMessage(message) }],
-    }),
-  );
+  const result = encodeResult(Severity.FATAL, message);
   const meta = encodeMeta({ tag: request.tag, ttlNanos });
   const verdict = Buffer.concat([meta, result]);
   const answer = Buffer.concat([verdict, ...copyState(request)]);
@@ -122,6 +125,16 @@ function encodeMeta({ tag, ttlNanos }: ResponseMetaValues): Uint8Array {
     bytesField(metaField.ttl, ttl),
   ]);
   return bytesField(responseField.meta, meta);
+}
+
+/** A response that has one result and nothing else: merged with another it adds to its results. */
+function encodeResult(severity: Severity, message: string): Uint8Array {
+  return toBinary(
+    RunFunctionResponseSchema,
+    create(RunFunctionResponseSchema, {
+      results: [{ severity, message: shownMessage(message) }],
+    }),
+  );
 }
 
 /** Desired state and context of the request as fields of a response. */

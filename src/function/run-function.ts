@@ -9,18 +9,17 @@ import {
   type ModuleManifest,
 } from "../admission/index.js";
 import type { Engine } from "../engine/index.js";
-import type { Loader } from "../loader/index.js";
+import type { Loader, PullContext, ResolvedModule } from "../loader/index.js";
 import { WasmFunctionError } from "../errors.js";
 import type {
   Clock,
   LogFields,
   Logger,
   Metrics,
-  ModuleSource,
   RequestScope,
 } from "../ports.js";
 import { readComposite } from "./composite.js";
-import { withholdCredentials } from "./credentials.js";
+import { readCredentials, withholdCredentials } from "./credentials.js";
 import { materialiseEnv, requireCredentials } from "./env.js";
 import { fatalFrom, type Fatal } from "./fatal.js";
 import { createInputCache, type AdmittedStep } from "./input-cache.js";
@@ -139,12 +138,16 @@ async function runModule(
 ): Promise<Uint8Array> {
   const { loader, engine, ttlNanos } = options;
   const { step, request, scope } = call;
-  const { source } = chosen;
-  const module = await loader.resolve(source, scope);
+  const found = await loader.resolve(
+    chosen.source,
+    pullContext(chosen, call),
+    scope,
+  );
+  const { module } = found;
+  const { description } = module;
   const logger = call.logger.child({ digest: module.digest });
-  const description = module.description;
   try {
-    const manifest = await readManifest(source, description, scope, options);
+    const manifest = await readManifest(found, scope, options);
     const grants =
       manifest === null
         ? NO_GRANTS
@@ -168,6 +171,7 @@ async function runModule(
         answer,
         { tag: request.tag, ttlNanos },
         description,
+        found.warning,
       );
     } finally {
       lease.release();
@@ -177,14 +181,26 @@ async function runModule(
   }
 }
 
+/** What the request has for pulling its module, and where it may be led to. */
+function pullContext(
+  { redirectFence }: ChosenModule,
+  { request }: StepCall,
+): PullContext {
+  return {
+    credentialOf: (name) => readCredentials(request, [name]).get(name) ?? null,
+    redirectFence,
+  };
+}
+
 async function readManifest(
-  source: ModuleSource,
-  description: string,
+  found: ResolvedModule,
   scope: RequestScope,
-  { admission, loader }: RunFunctionOptions,
+  { admission }: RunFunctionOptions,
 ): Promise<ModuleManifest | null> {
-  const delivered = await loader.manifest(source, scope);
-  return delivered && admission.readManifest(delivered, description);
+  const delivered = await found.readManifest(scope);
+  return (
+    delivered && admission.readManifest(delivered, found.module.description)
+  );
 }
 
 /** What the module may have, once it suits the runtime and the step suits the module. */

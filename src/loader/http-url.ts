@@ -1,6 +1,7 @@
 import { quoted } from "../errors.js";
 import type { HttpUrl, Parsed } from "../ports.js";
-import { isLoopbackHost, parseHost } from "./host.js";
+import { parseHost } from "./host.js";
+import { allowsPlainHttp } from "./http/authority.js";
 
 const MAX_CHARS = 4096;
 const SCHEME = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\//iu;
@@ -10,14 +11,18 @@ const NOT_ALLOWED = /[\s\p{C}\\]/u;
 const NEEDLESSLY_ENCODED = /%(?:24|26|2C|3A|3B|3D|40)/gu;
 
 /**
- * Reads the URL of a module or manifest: https, or http to this very machine.
+ * Reads the URL of a module or manifest: https, or http to this very machine and to hosts in
+ * `insecureHosts` (--insecure-registry).
  *
  * A WHATWG parser reads it once, so `..`, `%2e%2e` and the host's spellings are resolved before
  * anything judges or fetches it; the path is then written in the only way that is left for it. What
  * servers read in more than one way is refused: an encoded slash, backslash or control character,
  * an empty segment, a dot segment with parameters. No message repeats user info or query.
  */
-export function parseHttpUrl(text: string): Parsed<HttpUrl> {
+export function parseHttpUrl(
+  text: string,
+  insecureHosts: readonly string[] = [],
+): Parsed<HttpUrl> {
   if (text.length > MAX_CHARS) return tooLong(text);
   const problem = problemWith(text);
   if (problem !== undefined) return error(problem);
@@ -28,14 +33,14 @@ export function parseHttpUrl(text: string): Parsed<HttpUrl> {
   const host = parseHost(hostname);
   if (host.kind === "error") return host;
   if (port === "0") return error("port 0 is refused");
-  if (protocol === "http:" && !isLoopbackHost(host.value)) {
+  const authority = port === "" ? host.value : `${host.value}:${port}`;
+  if (protocol === "http:" && !allowsPlainHttp(authority, insecureHosts)) {
     return error(
-      `http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host ${quoted(host.value, MAX_CHARS)}`,
+      `http is for localhost, 127.0.0.0/8, [::1] and the hosts in --insecure-registry only, expected https for host ${quoted(host.value, MAX_CHARS)}`,
     );
   }
   const path = canonicalPath(pathname);
   if (path.kind === "error") return path;
-  const authority = port === "" ? host.value : `${host.value}:${port}`;
   const location = `${protocol}//${authority}${path.value}`;
   const href = `${location}${search}`;
   // Escaping makes text up to nine times as long.

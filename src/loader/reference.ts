@@ -1,7 +1,8 @@
 import { quoted } from "../errors.js";
 import type { OciReference, Parsed } from "../ports.js";
 import { parseDigest } from "./digest.js";
-import { isLoopbackHost, parseHost } from "./host.js";
+import { parseHost } from "./host.js";
+import { type IsPlainHttp, plainOnLoopback } from "./registry-scheme.js";
 
 const MAX_CHARS = 1024;
 const MAX_REPOSITORY_CHARS = 255;
@@ -34,7 +35,10 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/u;
  * gone, Docker Hub's other names as `index.docker.io`. User info, a query, a fragment, an escape, a
  * blank and everything else outside the grammar are refused, and the message repeats none of it.
  */
-export function parseReference(text: string): Parsed<OciReference> {
+export function parseReference(
+  text: string,
+  isPlainHttp: IsPlainHttp = plainOnLoopback,
+): Parsed<OciReference> {
   const problem = problemWith(text);
   if (problem !== undefined) return error(`${problem}, ${EXPECTED}`);
   const [name = "", digestText] = text.split("@");
@@ -43,7 +47,9 @@ export function parseReference(text: string): Parsed<OciReference> {
 
   const { registryText, rest } = splitRegistry(name);
   const registry =
-    registryText === undefined ? dockerHub : parseRegistry(registryText);
+    registryText === undefined
+      ? dockerHub
+      : parseRegistry(registryText, isPlainHttp);
   if (registry.kind === "error") return registry;
 
   const [path = "", ...tags] = rest.split(":");
@@ -89,7 +95,7 @@ function splitRegistry(name: string): {
     : { registryText: undefined, rest: name };
 }
 
-function parseRegistry(text: string): Parsed<string> {
+function parseRegistry(text: string, isPlainHttp: IsPlainHttp): Parsed<string> {
   const parts = HOST_AND_PORT.exec(text)?.groups;
   if (parts === undefined)
     return error(`registry ${quoted(text)}: expected a host and maybe a port`);
@@ -99,21 +105,26 @@ function parseRegistry(text: string): Parsed<string> {
   if (port !== undefined && !(PORT.test(port) && Number(port) <= MAX_PORT))
     return error(`registry port ${quoted(port)}: expected 1 to ${MAX_PORT}`);
 
-  const registry = withPort(host.value, port);
+  const registry = withPort(host.value, port, isPlainHttp);
   return ok(DOCKER_HUB_ALIASES.has(registry) ? DOCKER_HUB : registry);
 }
 
 /**
- * The default port goes, which is 80 on loopback, where registries are spoken to in the clear. A
- * host without a dot keeps it: without, its name would be read as part of a repository.
+ * The default port goes, which is 80 where a registry is spoken to in the clear: one place must not
+ * have two names. A host without a dot keeps it, or its name would be read as part of a repository.
  */
-function withPort(host: string, port: string | undefined): string {
-  const defaultPort = isLoopbackHost(host) ? "80" : "443";
+function withPort(
+  host: string,
+  port: string | undefined,
+  isPlainHttp: IsPlainHttp,
+): string {
   const isNoRegistryAlone = !/[.:]/u.test(host) && host !== "localhost";
+  const isPlain = isPlainHttp(host);
+  const defaultPort = isPlain ? "80" : "443";
   const shown = port ?? defaultPort;
-  return shown === defaultPort && !isNoRegistryAlone
-    ? host
-    : `${host}:${shown}`;
+  const isDefault =
+    shown === defaultPort && isPlainHttp(`${host}:${shown}`) === isPlain;
+  return isDefault && !isNoRegistryAlone ? host : `${host}:${shown}`;
 }
 
 function parseRepository(path: string, registry: string): Parsed<string> {

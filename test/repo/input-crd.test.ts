@@ -7,7 +7,7 @@ import {
   type InputCeilings,
   type JsonObject,
 } from "../../src/admission/index.js";
-import { sourceParsers } from "../../src/loader/index.js";
+import { sourceParsers } from "../support/source-parsers.js";
 import {
   createCrdJudge,
   readCrd,

@@ -22,6 +22,7 @@ import type {
   EnvVariable,
   LogFields,
   Logger,
+  FoundModule,
   ModuleFile,
   RequestScope,
 } from "../../src/ports.js";
@@ -85,7 +86,7 @@ export interface TestEngine {
   /** What the engine itself logged. */
   readonly lines: readonly LogLine[];
   /** Writes a module to a file of its own. */
-  write(module: Uint8Array): Promise<ModuleFile>;
+  write(module: Uint8Array): Promise<LocalModule>;
   /** Writes and loads a guest (by name) or bytes. */
   load(module: string | Uint8Array): Promise<ModuleLease>;
   run(lease: ModuleLease, options?: CallOptions): Promise<Uint8Array>;
@@ -171,21 +172,29 @@ export async function startEngine(
   return started;
 }
 
+/** A module that lies where it was found. */
+export type LocalModule = FoundModule & ModuleFile;
+
+/** What the loader makes of a file that is here already. */
+export function localModule(file: ModuleFile): LocalModule {
+  return { ...file, locate: () => Promise.resolve(file) };
+}
+
 /** Writes a module below `dir` and says what the loader would say of it. */
 export async function writeModule(
   dir: string,
   description: string,
   module: Uint8Array,
-): Promise<ModuleFile> {
+): Promise<LocalModule> {
   const filePath = join(dir, description.replace(/^Path /, ""));
   await writeFile(filePath, module);
   const hash = createHash("sha256").update(module).digest("hex");
-  return {
+  return localModule({
     digest: `sha256:${hash}`,
     filePath,
     sizeBytes: module.length,
     description,
-  };
+  });
 }
 
 /** A caller that waits `deadlineMs` from now. */

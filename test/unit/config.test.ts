@@ -19,12 +19,20 @@ describe("config", () => {
       insecure: false,
       tlsCertsDir: null,
       metricsAddress: { host: null, port: 8080 },
+      healthAddress: { host: null, port: 8081 },
       debug: false,
       maxReceiveBytes: 4 * mib,
       ttlNanos: 60_000_000_000n,
       moduleDir: null,
       maxModuleBytes: 128 * mib,
       allowUnpinnedTags: false,
+      tagResolveIntervalMs: 0,
+      maxTagStalenessMs: 3_600_000,
+      accessRecheckIntervalMs: 600_000,
+      insecureRegistries: [],
+      registryCas: [],
+      tokenServers: new Map(),
+      warmModules: [],
       sandboxPolicyFile: null,
       moduleTimeoutMs: 30_000,
       moduleTimeoutText: "30s",
@@ -36,10 +44,26 @@ describe("config", () => {
       maxConcurrentCompiles: 1,
       maxCachedModules: 0,
       cacheDir: "/tmp/function-wasm-cache",
+      maxCacheBytes: 0,
       artifactKeyFile: null,
       trustCacheDir: false,
     });
     expect(engineWorkers).toBeGreaterThanOrEqual(1);
+  });
+
+  it("takes a repeatable flag more than once", () => {
+    const argv = [
+      "--insecure-registry",
+      "a.example",
+      "--insecure-registry",
+      "b.example,c.example",
+    ];
+
+    expect(compileConfig(argv, {}).insecureRegistries).toEqual([
+      "a.example",
+      "b.example",
+      "c.example",
+    ]);
   });
 
   it("cannot be changed", () => {
@@ -48,6 +72,7 @@ describe("config", () => {
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.address)).toBe(true);
     expect(Object.isFrozen(config.metricsAddress)).toBe(true);
+    expect(Object.isFrozen(config.healthAddress)).toBe(true);
   });
 
   const rows = [
@@ -74,6 +99,63 @@ describe("config", () => {
       text: "127.0.0.1:0",
       key: "metricsAddress",
       want: { host: "127.0.0.1", port: 0 },
+    },
+    {
+      flag: "health-address",
+      text: ":0",
+      key: "healthAddress",
+      want: { host: null, port: 0 },
+    },
+    {
+      flag: "tag-resolve-interval",
+      text: "1.5s",
+      key: "tagResolveIntervalMs",
+      want: 1500,
+    },
+    {
+      flag: "max-tag-staleness",
+      text: "0",
+      key: "maxTagStalenessMs",
+      want: 0,
+    },
+    {
+      flag: "access-recheck-interval",
+      text: "1h",
+      key: "accessRecheckIntervalMs",
+      want: 3_600_000,
+    },
+    {
+      flag: "insecure-registry",
+      text: "Reg.example:5000, other.example",
+      key: "insecureRegistries",
+      want: ["reg.example:5000", "other.example"],
+    },
+    {
+      flag: "registry-ca",
+      text: "reg.example=/ca.pem,[::1]:5000=/b=c.pem",
+      key: "registryCas",
+      want: [
+        { host: "reg.example", file: "/ca.pem" },
+        { host: "[::1]:5000", file: "/b=c.pem" },
+      ],
+    },
+    {
+      flag: "registry-token-server",
+      text: "Registry.example=gitlab.example:8443",
+      key: "tokenServers",
+      want: new Map([["registry.example", "gitlab.example:8443"]]),
+    },
+    {
+      flag: "warm-modules",
+      text: "path:a.wasm, ghcr.io/a/b@sha256:0",
+      key: "warmModules",
+      want: ["path:a.wasm", "ghcr.io/a/b@sha256:0"],
+    },
+    {
+      flag: "max-cache-size",
+      text: "2Gi",
+      key: "maxCacheBytes",
+      want: 2048 * mib,
     },
     {
       flag: "sandbox-policy-file",
@@ -301,6 +383,30 @@ describe("config", () => {
     {
       argv: ["--max-cached-modules", "1000001"],
       want: "--max-cached-modules: expected",
+    },
+    {
+      argv: ["--max-tag-staleness", "-1s"],
+      want: `--max-tag-staleness: expected a duration such as 10m or 1h, 0 or more, got "-1s"`,
+    },
+    {
+      argv: ["--insecure-registry", "http://reg.example"],
+      want: "--insecure-registry: expected host[:port], with commas between (",
+    },
+    {
+      argv: ["--registry-ca", "reg.example"],
+      want: "--registry-ca: expected host[:port]=file, with commas between (",
+    },
+    {
+      argv: ["--registry-token-server", "reg.example="],
+      want: "--registry-token-server: expected host[:port]=host[:port], with commas between (",
+    },
+    {
+      argv: ["--warm-modules", "a,,b"],
+      want: "--warm-modules: expected values with commas between, none of them empty",
+    },
+    {
+      argv: ["--max-cache-size", "-1"],
+      want: "--max-cache-size: expected MB",
     },
     {
       argv: ["--module-dir", ""],

@@ -1,5 +1,5 @@
 import { quoted } from "../../errors.js";
-import type { ModuleSource } from "../../ports.js";
+import type { HttpUrl, ModuleSource } from "../../ports.js";
 import { AdmissionError } from "../error.js";
 import type { Layer } from "./layer.js";
 
@@ -42,6 +42,23 @@ export async function fenceChosenSource(
           layer,
         );
   }
+}
+
+/**
+ * Holds where such a source's URL redirects to the compositionPolicy.
+ * @throws AdmissionError pull-refused
+ */
+export async function fenceRedirect(
+  url: HttpUrl,
+  field: string,
+  layer: Layer,
+): Promise<void> {
+  const { location } = url;
+  if (await layer.permits({ action: "pullModule", location })) return;
+  throw new AdmissionError(
+    "pull-refused",
+    `cannot resolve module: module.from: ${field} of the composite resource names a url that redirects to ${quoted(location, MAX_SHOWN_CHARS)}, which the compositionPolicy does not permit (pullModule)`,
+  );
 }
 
 /** Asked only once the pull is permitted: the registry's host is the composite resource author's. */

@@ -90,7 +90,7 @@ async function admit(
     });
     return;
   }
-  const { source, policy: compositionPolicy } = chosen;
+  const { source, policy: compositionPolicy, redirectFence } = chosen;
   findings.module = describeModule(source);
   const field =
     module.kind === "from"
@@ -102,6 +102,7 @@ async function admit(
     {
       source,
       compositionPolicy,
+      redirectFence,
       xr: xr ?? parts.unknownXr,
       request,
       credentials: subject.step?.credentials ?? null,
@@ -190,6 +191,11 @@ const TOOL_FAILURES: ReadonlySet<string> = new Set([
   "load-failed",
   "operator-policy-invalid",
   "policy-unavailable",
+  "cache-unwritable",
+  "registry-unreachable",
+  "tls-failed",
+  "registry-auth-failed",
+  "pull-credential-invalid",
 ]);
 
 function refusalFrom(thrown: unknown): Refusal {

@@ -8,19 +8,30 @@ import {
   createAdmission,
   type PolicyEngine,
 } from "../../admission/index.js";
-import type { Config } from "../../config.js";
+import type { Config, Environment } from "../../config.js";
 import type { createEngine, Engine } from "../../engine/index.js";
-import { createLoader, sourceParsers } from "../../loader/index.js";
-import type { Clock, Logger } from "../../ports.js";
+import {
+  createLoader,
+  createSourceParsers,
+  type Loader,
+  type SchemeOptions,
+} from "../../loader/index.js";
+import type { Clock, Logger, Metrics } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { readManifest } from "../files/manifest.js";
-import { engineOptions, inputCeilings } from "../settings.js";
+import {
+  engineOptions,
+  inputCeilings,
+  loaderOptions,
+  schemeOptions,
+} from "../settings.js";
 import type { CheckParts, ObservedXr } from "./check.js";
 import type { ResolveParts } from "./resolve.js";
 
 /** What the parts are made of. */
 export interface PartsOptions {
   readonly config: Config;
+  readonly env: Environment;
   /** Whether compiled modules are kept in `config.cacheDir`, which somebody chose. */
   readonly keepsCache: boolean;
   /** File of the observed composite resource; null = unknown. */
@@ -43,9 +54,10 @@ export interface OpenParts {
  * @throws AdmissionError operator-policy-invalid, policy-unavailable; FileError
  */
 export async function openParts(options: PartsOptions): Promise<OpenParts> {
-  const { config, clock } = options;
+  const { config } = options;
   const policies = options.createPolicyEngine();
-  const sandbox = createSandbox(options);
+  const scheme = schemeOptions(config);
+  const sandbox = createSandbox(options, scheme);
   try {
     const operatorPolicy =
       config.sandboxPolicyFile === null
@@ -54,14 +66,14 @@ export async function openParts(options: PartsOptions): Promise<OpenParts> {
     const ceilings = inputCeilings(config);
     const admission = createAdmission({
       ceilings,
-      parsers: sourceParsers,
+      parsers: createSourceParsers(scheme),
       engine: policies,
       operatorPolicy: () => operatorPolicy,
     });
     const resolve: ResolveParts = {
       admission,
-      loader: createLoader(config, clock),
-      engine: () => sandbox.start(),
+      loader: () => sandbox.loader(),
+      engine: () => sandbox.engine(),
       onLoad: options.onLoad,
       scope: createRequestScope({ deadlineAtMs: Infinity }),
       logger: silentLogger,
@@ -91,21 +103,36 @@ async function readXr(file: string): Promise<ObservedXr> {
   return { type: { apiVersion, kind }, resource: compositeFromJson(object) };
 }
 
-/** A sandbox that starts when it is asked for: most runs do without. */
-function createSandbox(options: PartsOptions) {
-  const { config, keepsCache, clock } = options;
+/** A loader and a sandbox that start when they are asked for: most runs do without. */
+function createSandbox(options: PartsOptions, scheme: SchemeOptions) {
+  const { config, env, keepsCache, clock } = options;
   let engine: Engine | undefined;
+  let loader: Loader | undefined;
   let temporaryDir: string | undefined;
+
+  async function cacheDir(): Promise<string> {
+    if (keepsCache) return config.cacheDir;
+    temporaryDir ??= await mkdtemp(join(tmpdir(), "function-wasm-validate-"));
+    return temporaryDir;
+  }
+
   return {
-    async start(): Promise<Engine> {
-      if (engine !== undefined) return engine;
-      const sandbox = engineOptions(config);
-      if (!keepsCache)
-        temporaryDir = await mkdtemp(join(tmpdir(), "function-wasm-validate-"));
-      engine = options.createEngine(
+    async loader(): Promise<Loader> {
+      loader ??= createLoader(
         {
-          ...sandbox,
-          cacheDir: temporaryDir ?? config.cacheDir,
+          ...loaderOptions(config, scheme, env),
+          cacheDir: await cacheDir(),
+        },
+        { clock, logger: silentLogger, metrics: noMetrics },
+      );
+      return loader;
+    },
+
+    async engine(): Promise<Engine> {
+      engine ??= options.createEngine(
+        {
+          ...engineOptions(config),
+          cacheDir: await cacheDir(),
           // Nothing runs.
           engineWorkers: 1,
           maxConcurrentRuns: 1,
@@ -118,11 +145,22 @@ function createSandbox(options: PartsOptions) {
 
     async close(): Promise<void> {
       await engine?.close();
+      await loader?.close();
       if (temporaryDir !== undefined)
         await rm(temporaryDir, { recursive: true, force: true });
     },
   };
 }
+
+/** Nobody asks a command for its metrics. */
+const noMetrics: Metrics = {
+  requestEnded: () => undefined,
+  moduleFetched: () => undefined,
+  tagResolved: () => undefined,
+  blobLookedUp: () => undefined,
+  cacheSwept: () => undefined,
+  policyReloaded: () => undefined,
+};
 
 /** What there is to say is in the report. */
 const silentLogger: Logger = {

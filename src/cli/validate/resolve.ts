@@ -14,11 +14,17 @@ import {
   requireCredentials,
   type ScannedRequest,
 } from "../../function/index.js";
-import { type Loader, LoaderError } from "../../loader/index.js";
+import { quoted } from "../../errors.js";
+import {
+  type Loader,
+  LoaderError,
+  type ResolvedModule,
+} from "../../loader/index.js";
 import type {
+  Digest,
   Logger,
-  ModuleFile,
   ModuleSource,
+  RedirectFence,
   RequestScope,
 } from "../../ports.js";
 import type { Findings } from "./finding.js";
@@ -26,7 +32,8 @@ import type { Findings } from "./finding.js";
 /** What modules are resolved with. */
 export interface ResolveParts {
   readonly admission: Admission;
-  readonly loader: Loader;
+  /** Opens the caches when it is first asked for. */
+  readonly loader: () => Promise<Loader>;
   /** Starts the sandbox when it is first asked for. */
   readonly engine: () => Promise<Engine>;
   /** Called before what may take minutes. */
@@ -39,6 +46,8 @@ export interface ResolveParts {
 export interface ChosenStep {
   readonly source: ModuleSource;
   readonly compositionPolicy: CompiledPolicy | null;
+  /** As chosen with the source. */
+  readonly redirectFence: RedirectFence | null;
   readonly xr: CompositeResource;
   readonly request: ScannedRequest;
   /** Names of the credentials that the request carries; null = nobody knows. */
@@ -48,7 +57,7 @@ export interface ChosenStep {
 /**
  * Reads a module and its manifest and goes on where admission ends, in the order of the server: does
  * the module suit the runtime and the step's config, may it have what it asks for, does it compile.
- * A source that cannot be read yet is a warning.
+ * It is pulled with this machine's Docker config: what is in a Secret is known in the cluster only.
  * @throws what the server would refuse the step with
  */
 export async function resolveModule(
@@ -56,37 +65,68 @@ export async function resolveModule(
   findings: Findings,
   parts: ResolveParts,
 ): Promise<void> {
-  const { source } = step;
-  let module: ModuleFile;
+  const { redirectFence, source } = step;
+  const loader = await parts.loader();
+  let found: ResolvedModule;
   try {
-    module = await parts.loader.resolve(source, parts.scope);
+    found = await loader.resolve(
+      withoutCredentials(source),
+      { credentialOf: () => null, redirectFence },
+      parts.scope,
+    );
   } catch (thrown) {
-    if (!isNotSupported(thrown)) throw thrown;
-    findings.warnings.push({
-      code: "not-resolved",
-      message: `not resolved: module type ${source.type} is not supported yet by --resolve`,
-    });
+    const reason = ownCredentialFailure(source, thrown);
+    if (reason === null) throw thrown;
+    findings.warnings.push({ code: "not-resolved", message: reason });
     return;
   }
+  const { module } = found;
   if (findings.module !== null)
-    findings.module = { ...findings.module, digest: module.digest };
+    findings.module = { ...findings.module, digest: digestOf(source, found) };
   try {
-    await judgeModule(module, step, findings, parts);
+    await judgeModule(found, step, findings, parts);
   } catch (thrown) {
     throw namingModule(thrown, module.description);
   }
 }
 
+function withoutCredentials(source: ModuleSource): ModuleSource {
+  return source.type === "OCI" ? { ...source, credentials: null } : source;
+}
+
+/** Why a module that needs a Secret of the cluster cannot be had here; null = it is no such thing. */
+function ownCredentialFailure(
+  source: ModuleSource,
+  thrown: unknown,
+): string | null {
+  if (source.type !== "OCI" || source.credentials === null) return null;
+  const isAboutCredentials =
+    thrown instanceof LoaderError &&
+    (thrown.code === "registry-auth-failed" ||
+      thrown.code === "pull-credential-invalid");
+  return isAboutCredentials
+    ? `not resolved: the step credential ${quoted(source.credentials)} is in the cluster, and with this machine's Docker config: ${thrown.message}`
+    : null;
+}
+
+/** What is pinned in Compositions is the digest of the OCI manifest, not that of the module in it. */
+function digestOf(source: ModuleSource, found: ResolvedModule): Digest {
+  return source.type === "OCI"
+    ? (found.manifestDigest ?? found.module.digest)
+    : found.module.digest;
+}
+
 async function judgeModule(
-  module: ModuleFile,
+  found: ResolvedModule,
   step: ChosenStep,
   findings: Findings,
   parts: ResolveParts,
 ): Promise<void> {
-  const { admission, loader, scope, logger } = parts;
+  const { admission, scope, logger } = parts;
+  const { module } = found;
   const { source, request, compositionPolicy, xr, credentials } = step;
   const { description } = module;
-  const delivered = await loader.manifest(source, scope);
+  const delivered = await found.readManifest(scope);
   const manifest = delivered && admission.readManifest(delivered, description);
   let grants = NO_GRANTS;
   if (manifest !== null) {
@@ -125,10 +165,4 @@ async function judgeModule(
   } finally {
     lease.release();
   }
-}
-
-function isNotSupported(thrown: unknown): boolean {
-  return (
-    thrown instanceof LoaderError && thrown.code === "source-not-supported"
-  );
 }

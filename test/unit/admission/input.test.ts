@@ -9,7 +9,7 @@ import {
   type InputCeilings,
 } from "../../../src/admission/input.js";
 import type { JsonObject, JsonValue } from "../../../src/admission/json.js";
-import { sourceParsers } from "../../../src/loader/index.js";
+import { sourceParsers } from "../../support/source-parsers.js";
 
 const CEILINGS: InputCeilings = {
   timeoutMs: 30_000,
@@ -847,7 +847,7 @@ describe("admission/input", () => {
           }),
         }),
         code: "input-invalid",
-        want: 'module.http.manifestURL: http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host "example.com"',
+        want: 'module.http.manifestURL: http is for localhost, 127.0.0.0/8, [::1] and the hosts in --insecure-registry only, expected https for host "example.com"',
       },
       {
         name: "a manifestDigest that is a tag",

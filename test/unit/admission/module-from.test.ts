@@ -8,7 +8,7 @@ import { admitInput } from "../../../src/admission/input.js";
 import type { JsonObject, JsonValue } from "../../../src/admission/json.js";
 import type { FromChoice } from "../../../src/admission/module-choice.js";
 import { readModuleFrom } from "../../../src/admission/module-from.js";
-import { sourceParsers } from "../../../src/loader/index.js";
+import { sourceParsers } from "../../support/source-parsers.js";
 
 const DIGEST = `sha256:${"0123456789abcdef".repeat(4)}`;
 const PINNED = `ghcr.io/example/greeter:v1@${DIGEST}`;
@@ -320,7 +320,7 @@ describe("admission/module-from", () => {
       {
         type: "HTTP",
         module: { url: "http://example.com/a.wasm", digest: DIGEST },
-        want: `${FIELD}: url: http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host "example.com"`,
+        want: `${FIELD}: url: http is for localhost, 127.0.0.0/8, [::1] and the hosts in --insecure-registry only, expected https for host "example.com"`,
       },
       {
         type: "HTTP",

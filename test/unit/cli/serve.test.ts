@@ -88,6 +88,7 @@ const insecure = [
   "--insecure",
   ...["--address", "127.0.0.1:0"],
   ...["--metrics-address", "127.0.0.1:0"],
+  ...["--health-address", "127.0.0.1:0"],
 ];
 
 function call(address: unknown, moduleDir: string): Promise<Buffer> {

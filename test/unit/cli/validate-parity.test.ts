@@ -11,11 +11,16 @@ import {
   type JsonObject,
 } from "../../../src/admission/index.js";
 import { compileConfig } from "../../../src/config.js";
-import { inputCeilings } from "../../../src/cli/settings.js";
+import {
+  inputCeilings,
+  loaderOptions,
+  schemeOptions,
+} from "../../../src/cli/settings.js";
 import { EngineError, type Engine } from "../../../src/engine/index.js";
 import { createRunFunction } from "../../../src/function/index.js";
 import { RunFunctionResponseSchema } from "../../../src/gen/run_function_pb.js";
-import { createLoader, sourceParsers } from "../../../src/loader/index.js";
+import { createLoader } from "../../../src/loader/index.js";
+import { sourceParsers } from "../../support/source-parsers.js";
 import {
   fakeEngine,
   openScope,
@@ -37,6 +42,7 @@ const zeros = "0".repeat(64);
 const pinned = `ghcr.io/example/greeter@sha256:${zeros}`;
 
 const moduleDir = mkdtempSync(join(tmpdir(), "validate-parity-"));
+const cacheDir = mkdtempSync(join(tmpdir(), "validate-parity-cache-"));
 const put = (name: string, content: string) => {
   writeFileSync(join(moduleDir, name), content);
 };
@@ -415,6 +421,7 @@ function failing(
 describe("cli/validate says what the server says", () => {
   afterAll(() => {
     rmSync(moduleDir, { recursive: true });
+    rmSync(cacheDir, { recursive: true, force: true });
   });
 
   it.each(rows)("about $name: $code", async (row) => {
@@ -451,7 +458,10 @@ describe("cli/validate says what the server says", () => {
         engine: policies,
         operatorPolicy: () => operator,
       }),
-      loader: createLoader(config, realClock),
+      loader: createLoader(
+        { ...loaderOptions(config, schemeOptions(config), {}), cacheDir },
+        { clock: realClock, logger, metrics: recordingMetrics() },
+      ),
       engine: {
         ...fakeEngine(() => Promise.reject(new Error("it ran"))),
         ...row.engine,

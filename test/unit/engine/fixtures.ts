@@ -9,6 +9,7 @@ import type {
   RunReport,
 } from "../../../src/engine/native.js";
 import type { Digest, ModuleFile } from "../../../src/ports.js";
+import { localModule, type LocalModule } from "../../support/engine.js";
 
 /**
  * What {@link useFakeTime} fakes: timers and both clocks, so that `clock` of test/support tells the
@@ -42,14 +43,14 @@ export function digestOf(n: number): Digest {
 export function moduleFile(
   n: number,
   overrides: Partial<ModuleFile> = {},
-): ModuleFile {
-  return {
+): LocalModule {
+  return localModule({
     digest: digestOf(n),
     filePath: `/modules/m${n}.wasm`,
     sizeBytes: 1000,
     description: `Path m${n}.wasm`,
     ...overrides,
-  };
+  });
 }
 
 /** A compiled module that counts how often it is disposed of. */

@@ -80,6 +80,9 @@ function setUp(maxModules = 0) {
     return Promise.resolve();
   });
   const artifacts: ArtifactStore = {
+    get directory() {
+      return directory;
+    },
     pathOf: (digest) => `${directory}/${digest}`,
     temporaryPath: () => `${directory}/tmp-${temporaries++}`,
     discard,
@@ -145,8 +148,9 @@ describe("engine/module-loader tiers", () => {
     const { digest } = m1;
     const artifact = { filePath: `/cache/${digest}`, digest };
     expect(lease.module.abi).toBe(1);
-    expect(parts.check.mock.calls).toEqual([[m1]]);
-    expect(parts.compile.mock.calls).toEqual([[m1, "core", "/cache/tmp-0"]]);
+    const file = await m1.locate();
+    expect(parts.check.mock.calls).toEqual([[file]]);
+    expect(parts.compile.mock.calls).toEqual([[file, "core", "/cache/tmp-0"]]);
     expect(parts.seal.mock.calls).toEqual([["/cache/tmp-0", "core", artifact]]);
     expect(parts.load.mock.calls).toEqual([[artifact], [artifact]]);
     expect(parts.discard.mock.calls).toEqual([["/cache/tmp-0"]]);

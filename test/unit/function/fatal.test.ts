@@ -13,7 +13,7 @@ describe("function/fatal", () => {
     new AdmissionError("source-refused", "m"),
     new EngineError("module-invalid", "m"),
     new FunctionError("input-missing", "m"),
-    new LoaderError("source-not-supported", "m"),
+    new LoaderError("module-dir-unset", "m"),
   ])("calls $code permanent", (thrown) => {
     expect(fatalFrom(thrown)).toEqual({
       code: thrown.code,

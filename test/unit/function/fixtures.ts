@@ -21,7 +21,9 @@ import {
   RunFunctionRequestSchema,
   RunFunctionResponseSchema,
 } from "../../../src/gen/run_function_pb.js";
-import { sourceParsers, type Loader } from "../../../src/loader/index.js";
+import { type Loader } from "../../../src/loader/index.js";
+import { localModule } from "../../support/engine.js";
+import { sourceParsers } from "../../support/source-parsers.js";
 import type {
   Clock,
   LogFields,
@@ -97,6 +99,7 @@ export function fakeEngine(
       runs.push(request);
       return run(request, scope);
     },
+    compiledDir: "/cache/compiled/0",
     close: () => Promise.resolve(),
   };
 }
@@ -109,8 +112,15 @@ export function openScope(): RequestScope {
 /** A loader that finds the greeter whatever it is asked for, with or without a manifest. */
 export function fakeLoader(manifest: ManifestBytes | null = null): Loader {
   return {
-    resolve: () => Promise.resolve(greeter),
-    manifest: () => Promise.resolve(manifest),
+    resolve: () =>
+      Promise.resolve({
+        module: localModule(greeter),
+        manifestDigest: null,
+        warning: null,
+        readManifest: () => Promise.resolve(manifest),
+      }),
+    usedSince: () => [],
+    close: () => Promise.resolve(),
   };
 }
 
@@ -141,6 +151,10 @@ export function recordingMetrics(): Metrics & { readonly counted: string[] } {
     counted,
     requestEnded: (outcome) => counted.push(outcome),
     policyReloaded: (result) => counted.push(`reload ${result}`),
+    moduleFetched: (source) => counted.push(`fetched ${source}`),
+    tagResolved: (source) => counted.push(`tag ${source}`),
+    blobLookedUp: (event) => counted.push(`blob ${event}`),
+    cacheSwept: (cache) => counted.push(`swept ${cache}`),
   };
 }
 

@@ -8,7 +8,7 @@ import {
   type JsonObject as InputObject,
 } from "../../../src/admission/index.js";
 import { createInputCache } from "../../../src/function/input-cache.js";
-import { sourceParsers } from "../../../src/loader/index.js";
+import { sourceParsers } from "../../support/source-parsers.js";
 import { scanRequest } from "../../../src/function/request.js";
 import { bytesField } from "../../../src/function/wire.js";
 import { concat, greeterInput, requestBytes } from "./fixtures.js";

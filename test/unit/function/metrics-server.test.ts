@@ -12,10 +12,8 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 
 import type { ListenAddress } from "../../../src/function/bind.js";
 import { FunctionError } from "../../../src/function/error.js";
-import {
-  startMetricsServer,
-  type MetricsServer,
-} from "../../../src/function/metrics-server.js";
+import { startMetricsServer } from "../../../src/function/metrics-server.js";
+import type { PageServer as MetricsServer } from "../../../src/function/page-server.js";
 import {
   createMetrics,
   type Exposition,
@@ -246,8 +244,8 @@ describe("function/metrics-server", () => {
     expect(lines).toEqual([
       {
         level: "error",
-        fields: { reason: "secret reason" },
-        message: "cannot write the metrics",
+        fields: { path: "/metrics", reason: "secret reason" },
+        message: "cannot make a page",
       },
     ]);
   });

@@ -98,7 +98,7 @@ describe("loader/http-url", () => {
     const PARAMETERS =
       'the path has a segment "", "." or ".." with parameters after it (";"), which servers read in different ways';
     const clear = (host: string) =>
-      `http is for localhost, 127.0.0.0/8 and [::1] only, expected https for host "${host}"`;
+      `http is for localhost, 127.0.0.0/8, [::1] and the hosts in --insecure-registry only, expected https for host "${host}"`;
 
     it.each([
       { text: "", want: EXAMPLE },

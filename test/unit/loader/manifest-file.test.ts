@@ -16,11 +16,13 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  createLoader,
   LoaderError,
   type LoaderErrorCode,
 } from "../../../src/loader/index.js";
-import { readFound } from "../../../src/loader/manifest-file.js";
+import {
+  createManifestFiles,
+  readFound,
+} from "../../../src/loader/manifest-file.js";
 import type { Clock, ManifestBytes, ModuleFile } from "../../../src/ports.js";
 import { scopeFromSignal } from "../../../src/request-scope.js";
 
@@ -308,19 +310,10 @@ interface ReaderOptions {
 /** By default at a time when every file has long been settled, so that digests are remembered. */
 function createReader(options: ReaderOptions = {}) {
   const nowMs = options.nowMs ?? (() => Date.now() + HOUR_MS);
-  const loader = createLoader(
-    { moduleDir: dir, maxModuleBytes: 1 },
-    { nowMs, monotonicMs: nowMs },
-  );
+  const files = createManifestFiles(dir, { nowMs, monotonicMs: nowMs });
   const signal = options.signal ?? new AbortController().signal;
-  return async (manifestPath: string): Promise<ManifestBytes> => {
-    const manifest = await loader.manifest(
-      { type: "Path", path: "a.wasm", manifestPath },
-      scopeFromSignal(Infinity, signal),
-    );
-    if (manifest === null) throw new Error("no manifest");
-    return manifest;
-  };
+  return (manifestPath: string): Promise<ManifestBytes> =>
+    files.read(manifestPath, scopeFromSignal(Infinity, signal));
 }
 
 function read(manifestPath: string): Promise<ManifestBytes> {

@@ -18,10 +18,10 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  createLoader,
   LoaderError,
   type LoaderErrorCode,
 } from "../../../src/loader/index.js";
+import { createPathSource } from "../../../src/loader/path.js";
 import type { Clock, ModuleFile } from "../../../src/ports.js";
 import { scopeFromSignal } from "../../../src/request-scope.js";
 
@@ -461,16 +461,18 @@ interface TestOptions {
 /** By default at a time when every file has long been settled, so that digests are remembered. */
 function createTestLoader(options: TestOptions = {}) {
   const nowMs = options.nowMs ?? (() => Date.now() + HOUR_MS);
-  const loader = createLoader(
-    { moduleDir: options.moduleDir ?? dir, maxModuleBytes: MAX_BYTES },
+  const source = createPathSource(
+    {
+      moduleDir: options.moduleDir ?? dir,
+      maxBytes: MAX_BYTES,
+      maxBytesRule: "--max-module-size allows",
+      subject: "module Path",
+    },
     { nowMs, monotonicMs: nowMs },
   );
   const signal = options.signal ?? new AbortController().signal;
   return (modulePath: string): Promise<ModuleFile> =>
-    loader.resolve(
-      { type: "Path", path: modulePath, manifestPath: null },
-      scopeFromSignal(Infinity, signal),
-    );
+    source.resolve(modulePath, scopeFromSignal(Infinity, signal));
 }
 
 function resolve(modulePath: string): Promise<ModuleFile> {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ActionName } from "../../../../src/admission/cedar/policy.js";
 import { AdmissionError } from "../../../../src/admission/index.js";
 import { refuseUnverifiable } from "../../../../src/admission/policy/signature.js";
-import { sourceParsers } from "../../../../src/loader/index.js";
+import { sourceParsers } from "../../../support/source-parsers.js";
 import type { ModuleSource, Parsed } from "../../../../src/ports.js";
 import { recordingLogger } from "../../function/fixtures.js";
 import { compiledPolicy, fakePolicyEngine } from "./fixtures.js";

@@ -2,10 +2,10 @@ import { getEventListeners } from "node:events";
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { startTimer, whenOver } from "../../../src/engine/scope.js";
-import { createRequestScope } from "../../../src/request-scope.js";
-import { clock, scope } from "../../support/engine.js";
-import { useFakeTime } from "./fixtures.js";
+import { startTimer, whenOver } from "../../src/request-scope.js";
+import { createRequestScope } from "../../src/request-scope.js";
+import { clock, scope } from "../support/engine.js";
+import { useFakeTime } from "./engine/fixtures.js";
 
 const LONGEST_TIMER_MS = 2_147_483_647;
 
@@ -14,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("engine/scope whenOver", () => {
+describe("request-scope whenOver", () => {
   it("says deadline when it passes, not before", () => {
     const over = vi.fn();
     whenOver(scope(1_000), clock, over);
@@ -167,7 +167,7 @@ describe("engine/scope whenOver", () => {
   });
 });
 
-describe("engine/scope startTimer", () => {
+describe("request-scope startTimer", () => {
   it("fires once after its delay", () => {
     const fire = vi.fn();
     startTimer(50, fire);

@@ -1,0 +1,91 @@
+import { LRUCache } from "lru-cache";
+import type { Clock, Digest } from "../ports.js";
+import type { AccessStore } from "./store/access-store.js";
+
+/** Bytes, the place they are asked for at, and who asks. */
+export interface Claim {
+  /** A canonical location or a URL; the same bytes may be elsewhere, too. */
+  readonly place: string;
+  readonly digest: Digest;
+  /** `anonymous`, or what stands for a credential. */
+  readonly identity: string;
+}
+
+/** How far a claim is proved. */
+export type Standing =
+  /** What is in the cache may be served without a question. */
+  | "proved"
+  /** It was proved once; ask again, and serve only where nobody answers. */
+  | "stale"
+  | "unproved";
+
+/**
+ * Who has shown that he can get what is in the cache: content that one step pulled must not become
+ * another's only because it lies here. A fence permits a place, so what counts is that the bytes
+ * were delivered at that very place; and a private repository gives them to some only.
+ */
+export interface Access {
+  standing(claim: Claim): Promise<Standing>;
+  /** @param isPublic whether the place gave them away without a credential */
+  prove(claim: Claim, isPublic: boolean): Promise<void>;
+  /** The place refused. */
+  disprove(claim: Claim): Promise<void>;
+}
+
+export const ANONYMOUS = "anonymous";
+/** How long a place that gives no answer may leave a proof as it is. */
+const STALE_HOLDS_MS = 7 * 24 * 3_600_000;
+const MAX_REMEMBERED = 10_000;
+
+/**
+ * What was given away without a credential stays proved: bytes do not become secret again. A proof
+ * by credential holds for `recheckIntervalMs`.
+ */
+export function createAccess(
+  store: AccessStore,
+  recheckIntervalMs: number,
+  clock: Clock,
+): Access {
+  /** When claims were proved, so that most requests do not look into the store. */
+  const known = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+
+  async function provedAt(claim: Claim): Promise<number | null> {
+    const key = keyOf(claim);
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const stored = await store.provedAt(claim);
+    if (stored !== null) known.set(key, stored);
+    return stored;
+  }
+
+  return {
+    async standing(claim) {
+      const anybodys = { ...claim, identity: ANONYMOUS };
+      if (claim.identity === ANONYMOUS)
+        return (await provedAt(anybodys)) === null ? "unproved" : "proved";
+      // Its own proof first: it is in memory whenever the claim is made often.
+      const atMs = await provedAt(claim);
+      const ageMs = atMs === null ? Infinity : clock.nowMs() - atMs;
+      // A clock that was set back makes no proof fresh.
+      if (ageMs >= 0 && ageMs < recheckIntervalMs) return "proved";
+      if ((await provedAt(anybodys)) !== null) return "proved";
+      return ageMs < STALE_HOLDS_MS ? "stale" : "unproved";
+    },
+
+    async prove(claim, isPublic) {
+      const proved = isPublic ? { ...claim, identity: ANONYMOUS } : claim;
+      const nowMs = clock.nowMs();
+      known.set(keyOf(proved), nowMs);
+      await store.record(proved, nowMs);
+    },
+
+    async disprove(claim) {
+      known.delete(keyOf(claim));
+      await store.forget(claim);
+    },
+  };
+}
+
+function keyOf({ place, digest, identity }: Claim): string {
+  return `${identity} ${digest} ${place}`;
+}
