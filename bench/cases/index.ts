@@ -10,6 +10,7 @@ import { admission } from "./admission.js";
 import { besideSpinners } from "./beside-spinners.js";
 import { deadline } from "./deadline.js";
 import { load } from "./load.js";
+import { loader } from "./loader.js";
 import { memory } from "./memory.js";
 import { perMegabyte } from "./per-megabyte.js";
 import { realGuest } from "./real-guest.js";
@@ -24,6 +25,7 @@ export function casesFor(guests: Guests): readonly Case[] {
     throughput,
     perMegabyte,
     admission,
+    loader,
     ...built.map(realGuest),
     ...[echo, echoComponent, ...built].map(load),
     deadline,

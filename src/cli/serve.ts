@@ -134,6 +134,7 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
   const sweeper = startSweeper(
     {
       cacheDir: config.cacheDir,
+      directories: () => loader.directories(),
       maxBytes: config.maxCacheBytes,
       compiledDir: engine.compiledDir,
       usedSince: (atMs) => loader.usedSince(atMs),

@@ -27,8 +27,9 @@ import { createPathSource } from "./path.js";
 import type { SchemeOptions } from "./registry-scheme.js";
 import { createSourceParsers } from "./source-parsers.js";
 import { createAccessStore } from "./store/access-store.js";
-import { createBlobStore } from "./store/blob-store.js";
+import { createBlobStore, type BlobStore } from "./store/blob-store.js";
 import { createPointerStore } from "./store/pointer-store.js";
+import type { SweptDirectory } from "./store/sweep-cache.js";
 import { createUseLog } from "./use-log.js";
 
 /** What the operator set. Sizes in bytes, times in milliseconds. */
@@ -90,6 +91,8 @@ export interface Loader {
   ): Promise<ResolvedModule>;
   /** The digests of everything that was used since a time of the monotonic clock. */
   usedSince(atMs: number): Iterable<Digest>;
+  /** Where blobs and manifests lie at the moment. */
+  directories(): readonly SweptDirectory[];
   close(): Promise<void>;
 }
 
@@ -216,10 +219,18 @@ export function createLoader(
       };
     },
     usedSince: (atMs) => used.since(atMs),
+    directories: () => [
+      ...placesOf("blob", blobStore),
+      ...placesOf("manifest", manifestStore),
+    ],
     async close() {
       await network.close();
       await blobStore.close();
       await manifestStore.close();
     },
   };
+}
+
+function placesOf(kind: string, store: BlobStore): readonly SweptDirectory[] {
+  return store.directories().map((directory) => ({ kind, directory }));
 }

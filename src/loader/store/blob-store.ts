@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdtempSync } from "node:fs";
-import { lutimes, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Clock, Digest, Logger } from "../../ports.js";
@@ -47,8 +47,6 @@ export interface BlobStore {
   find(digest: Digest, signal: AbortSignal | null): Promise<StoredBlob | null>;
   /** That content, hashed anew; null = there is none, or it has more than `maxBytes`. */
   read(digest: Digest, maxBytes: number): Promise<Uint8Array | null>;
-  /** Marks them as used just now, for the sweep. What is not here is passed over. */
-  touch(digests: Iterable<Digest>): Promise<void>;
   /** Where the files lie at the moment, for the sweep. */
   directories(): readonly string[];
   /** Removes the directory that was used instead of --cache-dir, if there is one. */
@@ -213,15 +211,6 @@ export function createBlobStore(
         return (chunk) => chunks.push(Buffer.from(chunk));
       });
       return found === null ? null : Buffer.concat(chunks);
-    },
-    async touch(digests) {
-      const nowS = clock.nowMs() / 1000;
-      for (const digest of digests) {
-        for (const where of directories()) {
-          const filePath = path.join(where, fileNameOf(digest));
-          await lutimes(filePath, nowS, nowS).catch(ignore);
-        }
-      }
     },
     directories,
     async close() {

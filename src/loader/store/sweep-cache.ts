@@ -1,5 +1,5 @@
 import type { Stats } from "node:fs";
-import { lstat, readdir, rmdir, unlink } from "node:fs/promises";
+import { lstat, readdir, rmdir, unlink, lutimes } from "node:fs/promises";
 import path from "node:path";
 import type { Clock, Logger } from "../../ports.js";
 import { errnoOf } from "../errno.js";
@@ -19,9 +19,9 @@ export interface SweepOptions {
   readonly directories: readonly SweptDirectory[];
   /** What they may hold together; 0 = no bound. */
   readonly maxBytes: number;
-  /** Whether a file of this name, such as `sha256-…`, must stay. */
+  /** Whether a file of this name, such as `sha256-…`, was used lately: it stays, and counts as used now. */
   readonly inUse: (fileName: string) => boolean;
-  /** A file written or touched within this time stays. */
+  /** A file written, touched or used within this time stays; more than 0. */
   readonly keepMs: number;
   /**
    * The one directory within the recursive ones that this process writes to: the others go when
@@ -86,8 +86,21 @@ export async function sweepCache(
     }
   }
 
+  /** The next sweep, and that of another process, sees when it was used, too. */
+  async function touched(file: FoundFile): Promise<FoundFile> {
+    if (!options.inUse(file.name)) return file;
+    const nowS = nowMs / 1000;
+    await lutimes(file.filePath, nowS, nowS).catch((error: unknown) =>
+      isGone(error, file.filePath, logger),
+    );
+    return { ...file, mtimeMs: nowMs };
+  }
+
   /** The files of `directory` that are to be counted, without the leftovers, which it removes. */
-  async function filesIn(swept: SweptDirectory): Promise<Found> {
+  async function filesIn(
+    swept: SweptDirectory,
+    isOfOthers = false,
+  ): Promise<Found> {
     const files: FoundFile[] = [];
     const subdirectories: SweptDirectory[] = [];
     for (const name of await namesIn(swept.directory, logger)) {
@@ -99,7 +112,8 @@ export async function sweepCache(
       const { mtimeMs, size: sizeBytes } = stats;
       const file = { kind: swept.kind, name, filePath, sizeBytes, mtimeMs };
       if (isLeftover(name, mtimeMs, nowMs)) await remove(file);
-      else if (name.startsWith(CACHED_PREFIX)) files.push(file);
+      else if (name.startsWith(CACHED_PREFIX))
+        files.push(isOfOthers ? file : await touched(file));
     }
     return { files, subdirectories };
   }
@@ -110,10 +124,11 @@ export async function sweepCache(
   ): Promise<readonly FoundFile[]> {
     // Before leftovers are removed, which is a write, too.
     const stats = await statsOf(swept.directory, logger);
-    const { files } = await filesIn(swept);
-    if (options.currentCompiledDir === null) return files;
-    if (swept.directory === path.resolve(options.currentCompiledDir))
-      return files;
+    const current = options.currentCompiledDir;
+    const isOurs =
+      current === null || swept.directory === path.resolve(current);
+    const { files } = await filesIn(swept, !isOurs);
+    if (isOurs) return files;
     const times = [stats?.mtimeMs ?? nowMs, ...files.map((f) => f.mtimeMs)];
     if (times.some((timeMs) => nowMs - timeMs <= DAY_MS)) return files;
     const left: FoundFile[] = [];
@@ -129,15 +144,13 @@ export async function sweepCache(
   async function makeRoom(
     files: readonly FoundFile[],
   ): Promise<readonly FoundFile[]> {
-    const { inUse, keepMs, maxBytes } = options;
+    const { keepMs, maxBytes } = options;
     let totalBytes = sizeOf(files);
     if (maxBytes === 0 || totalBytes <= maxBytes) return files;
     const left: FoundFile[] = [];
     for (const file of files.toSorted((a, b) => a.mtimeMs - b.mtimeMs)) {
       const stays =
-        totalBytes <= maxBytes * 0.9 ||
-        nowMs - file.mtimeMs < keepMs ||
-        inUse(file.name);
+        totalBytes <= maxBytes * 0.9 || nowMs - file.mtimeMs < keepMs;
       if (stays || !(await remove(file))) left.push(file);
       else totalBytes -= file.sizeBytes;
     }

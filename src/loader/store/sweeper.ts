@@ -1,11 +1,13 @@
 import path from "node:path";
 import { errorText } from "../../errors.js";
 import type { Clock, Digest, Logger, Metrics } from "../../ports.js";
-import { sweepCache } from "./sweep-cache.js";
+import { sweepCache, type SweptDirectory } from "./sweep-cache.js";
 
 /** What is kept on disk, and how much of it may be. */
 export interface SweeperOptions {
   readonly cacheDir: string;
+  /** Where the loader writes to at the moment. */
+  readonly directories: () => readonly SweptDirectory[];
   /** 0 = no bound. */
   readonly maxBytes: number;
   /** Where the engine writes artifacts to; they count, too. */
@@ -36,7 +38,7 @@ export function startSweeper(
   void sweep();
 
   async function sweep(): Promise<void> {
-    const { cacheDir, compiledDir, maxBytes, usedSince } = options;
+    const { cacheDir, compiledDir, directories, maxBytes, usedSince } = options;
     const used = new Set(
       [...usedSince(clock.monotonicMs() - KEEP_MS)].map((digest) =>
         digest.replace(":", "-"),
@@ -46,8 +48,7 @@ export function startSweeper(
       const { bytesByKind, removedBytes, removedFiles } = await sweepCache(
         {
           directories: [
-            { kind: "blob", directory: path.join(cacheDir, "blobs") },
-            { kind: "manifest", directory: path.join(cacheDir, "manifests") },
+            ...directories(),
             {
               kind: "compiled-disk",
               directory: path.join(cacheDir, "compiled"),

@@ -120,6 +120,7 @@ export function fakeLoader(manifest: ManifestBytes | null = null): Loader {
         readManifest: () => Promise.resolve(manifest),
       }),
     usedSince: () => [],
+    directories: () => [],
     close: () => Promise.resolve(),
   };
 }

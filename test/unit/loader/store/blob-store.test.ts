@@ -345,35 +345,6 @@ describe("loader/store/blob-store finds", () => {
   });
 });
 
-describe("loader/store/blob-store touches", () => {
-  it("marks files as used now, and passes over the rest", async () => {
-    const store = open();
-    const { filePath } = await store.write(digest, chunksOf("module"));
-    const target = path.join(cacheDir, "target");
-    writeFileSync(target, "");
-    setTime(target, 1000);
-    symlinkSync(target, at(fileNameOf("link")));
-    clock.advance(5_000);
-
-    await store.touch([digestOf("missing"), digestOf("link"), digest]);
-
-    expect(statSync(filePath).mtimeMs).toBeCloseTo(clock.nowMs(), -1);
-    expect(statSync(target).mtimeMs).toBe(1000);
-  });
-
-  it("marks files in the temporary directory, too", async () => {
-    const store = open();
-    breakDirectory();
-    const { filePath } = await store.write(digest, chunksOf("module"));
-    setTime(filePath, 1000);
-
-    await store.touch([digest]);
-
-    expect(statSync(filePath).mtimeMs).toBeCloseTo(clock.nowMs(), -1);
-    await store.close();
-  });
-});
-
 function noSlash(directory: string | undefined): string {
   return path.resolve(String(directory));
 }

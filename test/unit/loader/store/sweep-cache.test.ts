@@ -5,6 +5,7 @@ import {
   rmSync,
   symlinkSync,
   writeFileSync,
+  statSync,
 } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -116,6 +117,22 @@ describe("loader/store/sweep-cache by size", () => {
     expect(asked).toContain("sha256-new.fast");
     expect(report.bytesByKind).toEqual({ blobs: 45, compiled: 0 });
     expect(log.lines).toEqual([]);
+  });
+
+  it("marks what is in use as used now, where this process writes", async () => {
+    put("compiled/other/sha256-old", 1, 5 * HOUR_MS);
+
+    await sweep({ inUse: (name) => name === "sha256-old" });
+
+    expect(statSync(at("blobs/sha256-old")).mtimeMs).toBeCloseTo(
+      clock.nowMs(),
+      -1,
+    );
+    for (const name of ["blobs/sha256-oldest", "compiled/other/sha256-old"])
+      expect(statSync(at(name)).mtimeMs).toBeCloseTo(
+        clock.nowMs() - 5 * HOUR_MS,
+        -1,
+      );
   });
 
   it("says so once when what must stay is too much", async () => {
