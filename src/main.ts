@@ -4,6 +4,7 @@ import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { destination } from "pino";
 
+import { addModuleCommand } from "./cli/module.js";
 import { addRenderCommand } from "./cli/render.js";
 import { addServeCommand, type ServeHost } from "./cli/serve.js";
 import { addValidateCommand } from "./cli/validate.js";
@@ -49,6 +50,7 @@ const program = new Command("function-wasm")
 const serveCommand = addServeCommand(program, host);
 addRenderCommand(program, clock);
 addValidateCommand(program, { ...host, stdin: () => process.stdin });
+addModuleCommand(program, host);
 program.addHelpText("after", () => `\n${serveCommand.helpInformation()}`);
 
 // Output that nobody gets must not pass for success; a reader may have seen enough, as `head` has.

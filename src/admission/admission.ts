@@ -119,7 +119,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       scope: null,
     });
     return {
-      key: [policy.hash, xr.namespace, xr.kind].join(" "),
+      key: JSON.stringify([policy.hash, xr.namespace, xr.kind, pathText]),
       admit: (url) => fenceRedirect(url, pathText, lasting),
     };
   }

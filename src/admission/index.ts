@@ -30,7 +30,9 @@ export { formatFieldPath } from "./field-path.js";
 export { admitInput, type AdmittedInput, type InputCeilings } from "./input.js";
 export type { JsonObject, JsonValue } from "./json.js";
 export type { ModuleChoice } from "./module-choice.js";
+export { layerOfFile, type LayerOfFile } from "./manifest/layer-of-file.js";
 export type { EnvBinding, ModuleManifest } from "./manifest/manifest.js";
+export { readManifest } from "./manifest/read-manifest.js";
 export { NO_GRANTS, type Grants } from "./policy/grant.js";
 export {
   compileOperatorPolicy,

@@ -35,4 +35,4 @@ export { dockerConfigFileOf } from "./oci/docker-config-file.js";
 export type { InspectedArtifact } from "./oci/inspect-artifact.js";
 export type { PushProgress } from "./oci/upload.js";
 export type { SchemeOptions } from "./registry-scheme.js";
-export { startSweeper } from "./store/sweeper.js";
+export { startSweeper, type Sweeper } from "./store/sweeper.js";

@@ -42,10 +42,7 @@ export async function inspectArtifact(
 ): Promise<InspectedArtifact> {
   const wanted = ref.digest ?? ref.tag;
   if (wanted === null)
-    throw refuse(
-      "artifact-invalid",
-      "the reference has no tag and no digest",
-    );
+    throw refuse("artifact-invalid", "the reference has no tag and no digest");
   const delivered = await registry.manifest(wanted, puller, scope);
   const { bytes, contentType, digest } = identified(delivered, puller.at);
   if (ref.digest !== null && ref.digest !== digest) {
@@ -69,7 +66,8 @@ export async function inspectArtifact(
     layers: manifest.layers.map((layer) => ({ ...layer, role: roleOf(layer) })),
     annotations: manifest.annotations,
     moduleManifest:
-      manifestLayer && (await fetchManifest(manifestLayer, registry, puller, scope)),
+      manifestLayer &&
+      (await fetchManifest(manifestLayer, registry, puller, scope)),
   };
 }
 
@@ -79,9 +77,8 @@ async function fetchManifest(
   puller: Puller,
   scope: RequestScope,
 ): Promise<ManifestBytes> {
-  const bytes = await collect(
-    await registry.blob(digest, sizeBytes, puller, scope),
-  );
+  const { chunks } = await registry.blob(digest, sizeBytes, puller, scope);
+  const bytes = await collect(chunks);
   const got = digestOf(bytes);
   if (got === digest) return { form: "layer", bytes, digest };
   throw refuse(

@@ -1,0 +1,276 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { dirname, extname, join } from "node:path";
+
+import type { JsonObject } from "@bufbuild/protobuf";
+import { type Command, Option } from "commander";
+
+import {
+  AdmissionError,
+  type ModuleManifest,
+  readManifest,
+} from "../../admission/index.js";
+import {
+  addFlags,
+  type Config,
+  configFrom,
+  type FlagName,
+} from "../../config.js";
+import { escaped } from "../../errors.js";
+import { createLoader } from "../../loader/index.js";
+import type { ManifestBytes, ModuleFile, OciReference } from "../../ports.js";
+import { createRequestScope } from "../../request-scope.js";
+import { FileError } from "../files/error.js";
+import { writeYaml } from "../render/write-yaml.js";
+import { loaderOptions, schemeOptions } from "../settings.js";
+import { noMetrics } from "../silent.js";
+import {
+  moduleBlock,
+  moduleObject,
+  requiresBlock,
+  requiresObject,
+} from "./blocks.js";
+import type { ModuleHost } from "./host.js";
+import { jsonLine } from "./json-line.js";
+import { MANIFEST_NAME, type ManifestOption } from "./manifest-file.js";
+import { attempt, type Say } from "./outcome.js";
+import { refuseExisting, writeOutputFile } from "./output-file.js";
+import { pinnedText, readFullReference } from "./references.js";
+import { withTemporaryDir } from "./temporary-dir.js";
+import { warningLogger } from "./warning-logger.js";
+
+const FLAG_NAMES: readonly FlagName[] = [
+  "max-module-size",
+  "insecure-registry",
+  "registry-ca",
+  "registry-token-server",
+  "cache-dir",
+];
+
+/** Adds `module pull`, which writes a module and its manifest to files. */
+export function addPullCommand(group: Command, host: ModuleHost): void {
+  const command = group
+    .command("pull")
+    .description("write the module that a reference leads to, and its manifest")
+    .argument("<reference>", "registry/repository with a tag or a digest")
+    .option(
+      "--output-file <file>",
+      "where the module goes; <name>.wasm by default, named for the repository",
+    )
+    .option(
+      "--manifest-file <file>",
+      "where its manifest goes, as YAML, or as it was published when the name ends in .json; wasmfn.yaml beside the module by default",
+    )
+    .option("--no-manifest-file", "write no manifest")
+    .option("--force", "replace files that are there")
+    .addOption(
+      new Option("--output <format>", "text, or json: one object")
+        .choices(["text", "json"])
+        .default("text"),
+    );
+  addFlags(command, FLAG_NAMES)
+    .addHelpText("after", HELP)
+    .action(async (refText: string, options: Options) => {
+      process.exitCode = await attempt("module pull", (say) =>
+        pull(refText, options, command, host, say),
+      );
+    });
+}
+
+const HELP = `
+The registry is asked with the credential that the Docker config (DOCKER_CONFIG) has for it.
+Nothing is kept in a cache, unless --cache-dir is given.
+
+Exit code: 0 it is written, 1 the artifact or its manifest is refused, 2 anything else.`;
+
+interface Options {
+  readonly outputFile?: string;
+  readonly manifestFile?: ManifestOption;
+  readonly force?: true;
+  readonly output: "text" | "json";
+}
+
+/** Where what was pulled goes. */
+interface Destination {
+  readonly wasmFile: string;
+  /** null = nowhere. */
+  readonly manifestFile: string | null;
+  readonly replaces: boolean;
+}
+
+/** A module on this machine, and its manifest. */
+interface Pulled {
+  readonly file: ModuleFile;
+  readonly manifest: PulledManifest | null;
+  /** With the digest that a tag led to. */
+  readonly ref: string;
+}
+
+interface PulledManifest {
+  readonly bytes: Uint8Array;
+  readonly manifest: ModuleManifest;
+}
+
+async function pull(
+  refText: string,
+  options: Options,
+  command: Command,
+  host: ModuleHost,
+  say: Say,
+): Promise<void> {
+  const config = configFrom(command, host.env, FLAG_NAMES);
+  const ref = readFullReference(refText, schemeOptions(config));
+  const to = destination(ref, options);
+  if (!to.replaces) {
+    await refuseExisting(to.wasmFile, WASM_ADVICE);
+    // Whether there is a manifest is not known yet, and nothing has been written.
+    if (options.manifestFile !== undefined && to.manifestFile !== null)
+      await refuseExisting(to.manifestFile, MANIFEST_ADVICE);
+  }
+  const fetchAndWrite = async (cacheDir: string): Promise<void> => {
+    const pulled = await fetchModule(ref, { ...config, cacheDir }, host, say);
+    await writeFiles(pulled, to, say);
+    process.stdout.write(report(pulled, to, options.output));
+  };
+  await (isCacheDirGiven(command, host)
+    ? fetchAndWrite(config.cacheDir)
+    : withTemporaryDir(fetchAndWrite));
+}
+
+function isCacheDirGiven(command: Command, { env }: ModuleHost): boolean {
+  const flag: unknown = command.getOptionValue("cacheDir");
+  return flag !== undefined || (env["CACHE_DIR"] ?? "") !== "";
+}
+
+const WASM_ADVICE = "--force replaces it, --output-file writes another";
+const MANIFEST_ADVICE =
+  "--force replaces it, --manifest-file writes another, --no-manifest-file none";
+
+function destination(ref: OciReference, options: Options): Destination {
+  const { force, manifestFile, outputFile } = options;
+  const name = ref.repository.split("/").at(-1) ?? "module";
+  const wasmFile = outputFile ?? `${name}.wasm`;
+  return {
+    wasmFile,
+    manifestFile:
+      manifestFile === false
+        ? null
+        : (manifestFile ?? join(dirname(wasmFile), MANIFEST_NAME)),
+    replaces: force ?? false,
+  };
+}
+
+/** Its file lies in the cache directory. */
+async function fetchModule(
+  ref: OciReference,
+  config: Config,
+  { clock, env }: ModuleHost,
+  say: Say,
+): Promise<Pulled> {
+  const scope = createRequestScope({ deadlineAtMs: Infinity });
+  const loader = createLoader(
+    {
+      ...loaderOptions(config, schemeOptions(config), env),
+      // Whoever pulls a tag wants to know where it leads now.
+      tags: { resolveIntervalMs: 0, maxStalenessMs: 0 },
+    },
+    { clock, logger: warningLogger(say), metrics: noMetrics },
+  );
+  try {
+    const found = await loader.resolve(
+      { type: "OCI", ref, expectedDigest: null, credentials: null },
+      { credentialOf: () => null, redirectFence: null },
+      scope,
+    );
+    const { description } = found.module;
+    const delivered = await found.readManifest(scope);
+    const manifest = delivered && readPulled(delivered, description);
+    say(`pulling ${description}`);
+    const file = await found.module.locate();
+    const { manifestDigest } = found;
+    return {
+      file,
+      manifest,
+      ref: manifestDigest === null ? ref.text : pinnedText(ref, manifestDigest),
+    };
+  } finally {
+    await loader.close();
+  }
+}
+
+function readPulled(
+  { bytes, form }: ManifestBytes,
+  description: string,
+): PulledManifest {
+  const read = readManifest(form, bytes);
+  if (read.kind === "ok") return { bytes, manifest: read.value };
+  throw new AdmissionError(
+    "manifest-invalid",
+    `module ${description}: its manifest is invalid: ${read.message}`,
+  );
+}
+
+async function writeFiles(
+  { file, manifest }: Pulled,
+  { manifestFile, replaces, wasmFile }: Destination,
+  say: Say,
+): Promise<void> {
+  if (manifest !== null && manifestFile !== null && !replaces)
+    await refuseExisting(manifestFile, MANIFEST_ADVICE);
+  await writeOutputFile(wasmFile, contentOf(file), {
+    replaces,
+    advice: WASM_ADVICE,
+  });
+  say(`wrote ${escaped(wasmFile, 1000)} (${file.sizeBytes} bytes)`);
+  if (manifest === null || manifestFile === null) return;
+  const content =
+    extname(manifestFile) === ".json" ? manifest.bytes : yamlOf(manifest.bytes);
+  await writeOutputFile(manifestFile, [content], {
+    replaces,
+    advice: MANIFEST_ADVICE,
+  });
+  say(`wrote ${escaped(manifestFile, 1000)} (${content.length} bytes)`);
+}
+
+/** @param json of a manifest that was read without complaint */
+function yamlOf(json: Uint8Array): Uint8Array {
+  const value = JSON.parse(Buffer.from(json).toString("utf8")) as JsonObject;
+  return Buffer.from(writeYaml(value), "utf8");
+}
+
+/** Others may write to the cache. */
+async function* contentOf({ filePath, digest, description }: ModuleFile) {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(filePath)) {
+    const bytes = chunk as Buffer;
+    hash.update(bytes);
+    yield bytes;
+  }
+  if (`sha256:${hash.digest("hex")}` === digest) return;
+  throw new FileError(
+    "file-invalid",
+    `module ${description}: what is in the cache changed while it was being copied`,
+  );
+}
+
+function report(
+  { file, manifest, ref }: Pulled,
+  { manifestFile, wasmFile }: Destination,
+  format: Options["output"],
+): string {
+  const requires = manifest && requiresObject(manifest.manifest);
+  switch (format) {
+    case "text":
+      return `${ref}\n\n${moduleBlock(ref)}\n${requiresBlock(requires)}`;
+    case "json":
+      return jsonLine({
+        ref,
+        moduleDigest: file.digest,
+        sizeBytes: file.sizeBytes,
+        outputFile: wasmFile,
+        manifestFile: manifest === null ? null : manifestFile,
+        module: moduleObject(ref),
+        requires,
+      });
+  }
+}

@@ -1,0 +1,20 @@
+import type { Logger, Metrics } from "../ports.js";
+
+/** For commands that have nothing to say but their result. */
+export const silentLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLogger,
+};
+
+/** Nobody asks a command for its metrics. */
+export const noMetrics: Metrics = {
+  requestEnded: () => undefined,
+  moduleFetched: () => undefined,
+  tagResolved: () => undefined,
+  blobLookedUp: () => undefined,
+  cacheSwept: () => undefined,
+  policyReloaded: () => undefined,
+};
