@@ -27,6 +27,7 @@ import {
   createLoader,
   createSourceParsers,
   startSweeper,
+  type Sweeper,
 } from "../loader/index.js";
 import type { Clock, Logger, Metrics } from "../ports.js";
 import {
@@ -131,24 +132,26 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     },
     "listening",
   );
-  const sweeper = startSweeper(
-    {
-      cacheDir: config.cacheDir,
-      directories: () => loader.directories(),
-      maxBytes: config.maxCacheBytes,
-      compiledDir: engine.compiledDir,
-      usedSince: (atMs) => loader.usedSince(atMs),
-    },
-    clock,
-    logger,
-    metrics,
-  );
+  let sweeper: Sweeper | undefined;
   void warmModules(warm, { loader, engine }, clock, logger).then(() => {
     isReady = true;
     logger.info({}, "ready");
+    // Not before: what is to be warm counts as used now.
+    sweeper = startSweeper(
+      {
+        cacheDir: config.cacheDir,
+        directories: () => loader.directories(),
+        maxBytes: config.maxCacheBytes,
+        compiledDir: engine.compiledDir,
+        usedSince: (atMs) => loader.usedSince(atMs),
+      },
+      clock,
+      logger,
+      metrics,
+    );
   });
   const closeAll = async () => {
-    sweeper.close();
+    await sweeper?.close();
     operatorPolicy?.close();
     await policies.close();
     await engine.close();

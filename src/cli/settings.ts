@@ -137,8 +137,14 @@ function readCa(host: string, file: string): string {
   } catch (cause) {
     throw refuse(`${file} does not parse: ${errorText(cause)}`, cause);
   }
-  if (pem.search(certificatePattern) === -1)
+  const found = [...pem.matchAll(certificatePattern)].length;
+  if (found === 0)
     throw refuse(`expected certificates in PEM in ${file}, got none`);
+  // What does not look like one would be passed over.
+  if (found !== pem.split("-----BEGIN ").length - 1)
+    throw refuse(
+      `expected nothing but certificates in PEM in ${file}, got a cut one or something else`,
+    );
   return pem;
 }
 

@@ -26,10 +26,10 @@ export function createMetrics(): {
     openmetrics: createOpenMetricsRegistry(),
     text: new Registry(),
   };
-  const { counter, gauge, histogram } = metricMakers(Object.values(registries));
+  const make = metricMakers(Object.values(registries));
   return {
     metrics: {
-      requestEnded: counter(
+      requestEnded: make.counter(
         {
           name: "function_wasm_module_requests_total",
           help: "Requests answered, by how they ended.",
@@ -37,7 +37,7 @@ export function createMetrics(): {
         "outcome",
         ["ok", "refused", "error", "skipped"],
       ),
-      moduleFetched: histogram(
+      moduleFetched: make.histogram(
         {
           name: "function_wasm_module_fetch_duration_seconds",
           help: "How long it took to fetch a module, by kind of source.",
@@ -46,7 +46,7 @@ export function createMetrics(): {
         ["oci", "http"],
         fetchBuckets,
       ),
-      tagResolved: counter(
+      tagResolved: make.counter(
         {
           name: "function_wasm_module_tag_resolutions_total",
           help: "Tags resolved, by what said where they lead.",
@@ -54,7 +54,7 @@ export function createMetrics(): {
         "source",
         ["registry", "pointer", "cache"],
       ),
-      blobLookedUp: counter(
+      blobLookedUp: make.counter(
         {
           name: "function_wasm_module_cache_events_total",
           help: "Looks into the caches, by how they ended.",
@@ -63,7 +63,7 @@ export function createMetrics(): {
         ["hit", "miss", "stale"],
         { cache: "blob" },
       ),
-      cacheSwept: gauge(
+      cacheSwept: make.gauge(
         {
           name: "function_wasm_module_cache_bytes",
           help: "Bytes in the caches on disk, as of the last sweep.",
@@ -71,7 +71,7 @@ export function createMetrics(): {
         "cache",
         ["blob", "compiled-disk"],
       ),
-      policyReloaded: counter(
+      policyReloaded: make.counter(
         {
           name: "function_wasm_policy_reloads_total",
           help: "Times the operator policy was read again, by result.",

@@ -26,6 +26,8 @@ export type Standing =
  */
 export interface Access {
   standing(claim: Claim): Promise<Standing>;
+  /** Whether it was ever proved, however long ago. */
+  wasProved(claim: Claim): Promise<boolean>;
   /** @param isPublic whether the place gave them away without a credential */
   prove(claim: Claim, isPublic: boolean): Promise<void>;
   /** The place refused. */
@@ -70,6 +72,13 @@ export function createAccess(
       if (ageMs >= 0 && ageMs < recheckIntervalMs) return "proved";
       if ((await provedAt(anybodys)) !== null) return "proved";
       return ageMs < STALE_HOLDS_MS ? "stale" : "unproved";
+    },
+
+    async wasProved(claim) {
+      const anybodys = { ...claim, identity: ANONYMOUS };
+      return (
+        (await provedAt(claim)) !== null || (await provedAt(anybodys)) !== null
+      );
     },
 
     async prove(claim, isPublic) {

@@ -8,10 +8,21 @@ export interface BlobOrigin {
   readonly type: "oci" | "http";
   /** Tells origins apart: the place and who asks. */
   readonly key: string;
-  /** Whether it must be fetched even when it is here: whoever asks wants to know that it is there. */
-  readonly mustDeliver: boolean;
-  /** The bytes, from their beginning. Throws LoaderError, its reason alone. */
-  fetch(scope: RequestScope): Promise<AsyncIterable<Uint8Array>>;
+  /**
+   * Whether the bytes must come from there even when they are here already, because nothing shows
+   * yet that they can be had from there. Looked at again where the fetch is shared.
+   */
+  mustDeliver(): Promise<boolean>;
+  /** Begins to deliver the bytes. Throws LoaderError, its reason alone. */
+  fetch(scope: RequestScope): Promise<Delivery>;
+}
+
+/** Bytes on their way. */
+export interface Delivery {
+  /** From their beginning; throws LoaderError, its reason alone. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** To be called once they have turned out to be those of the digest. */
+  verified(): Promise<void>;
 }
 
 /** Large content on this machine, by digest. */
@@ -46,7 +57,7 @@ export function createBlobs(
     origin: BlobOrigin,
     scope: RequestScope,
   ): Promise<StoredBlob> {
-    if (!origin.mustDeliver) {
+    if (!(await origin.mustDeliver())) {
       const found = await store.find(digest, scope.signal);
       metrics.blobLookedUp(found === null ? "miss" : "hit");
       if (found !== null) return found;
@@ -73,32 +84,31 @@ export function createBlobs(
     origin: BlobOrigin,
     scope: RequestScope,
   ): Promise<StoredBlob> {
+    const first = await origin.fetch(scope);
     try {
-      return await store.write(digest, await origin.fetch(scope));
+      return await take(digest, first);
     } catch (thrown) {
       const isLost =
         thrown instanceof LoaderError && thrown.code === "registry-unreachable";
       if (!isLost || scope.deadlineAtMs <= clock.monotonicMs()) throw thrown;
       logger.warn({ digest, reason: thrown.message }, "fetching a blob again");
-      return await store.write(digest, await origin.fetch(scope));
+      return await take(digest, await origin.fetch(scope));
     }
+  }
+
+  async function take(digest: Digest, delivery: Delivery): Promise<StoredBlob> {
+    const blob = await store.write(digest, delivery.chunks);
+    await delivery.verified();
+    return blob;
   }
 
   return {
     async obtain(digest, origin, scope) {
       return await flights.share(
-        flightKey(digest, origin),
+        `${digest} ${origin.key}`,
         (own) => findOrFetch(digest, origin, own),
         scope,
       );
     },
   };
-}
-
-/** What flights of blobs are called. */
-export function flightKey(
-  digest: Digest,
-  { mustDeliver, key }: Pick<BlobOrigin, "key" | "mustDeliver">,
-): string {
-  return `${digest} ${String(mustDeliver)} ${key}`;
 }

@@ -7,17 +7,18 @@ import type {
   ManifestBytes,
   ModuleFile,
   ModuleSource,
+  Parsed,
   RedirectFence,
   RequestScope,
-  SourceParsers,
 } from "../ports.js";
 import { createRequestScope } from "../request-scope.js";
 import { ANONYMOUS, type Access } from "./access.js";
-import type { BlobOrigin, Blobs } from "./blobs.js";
+import type { BlobOrigin, Blobs, Delivery } from "./blobs.js";
+import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { streamBounded } from "./http/bounded-body.js";
 import { following } from "./http/redirects.js";
 import { refusalOf } from "./http/status.js";
-import type { Send } from "./http/transport.js";
+import type { HttpResponse, Send } from "./http/transport.js";
 import {
   MAX_MODULE_MANIFEST_BYTES,
   type ManifestBlobs,
@@ -57,7 +58,7 @@ export interface HttpModulesParts {
   readonly access: Access;
   readonly blobs: Blobs;
   readonly manifests: ManifestBlobs;
-  readonly parseUrl: SourceParsers["parseHttpUrl"];
+  readonly parseUrl: (text: string) => Parsed<HttpUrl>;
   readonly maxModuleBytes: number;
 }
 
@@ -67,46 +68,82 @@ interface Target {
   readonly digest: Digest;
 }
 
+/** What a body may have. */
+interface Bound {
+  readonly maxBytes: number;
+  readonly what: string;
+  /** Of a body that has more. */
+  readonly code: LoaderErrorCode;
+}
+
+/** Where a redirect led; null = to what a module's own URL could not be. */
+type Hop = HttpUrl | null;
+
 const MAX_REMEMBERED = 1_000;
 
+const MANIFEST_BOUND: Bound = {
+  maxBytes: MAX_MODULE_MANIFEST_BYTES,
+  what: "its manifest",
+  code: "module-too-large",
+};
+
 export function createHttpModules(parts: HttpModulesParts): HttpModules {
-  const { send, access, blobs, manifests, maxModuleBytes } = parts;
+  const { send, access, blobs, manifests } = parts;
+  const moduleBound: Bound = {
+    maxBytes: parts.maxModuleBytes,
+    what: "the file, by --max-module-size,",
+    code: "module-too-large",
+  };
   /** Where a delivery was sent on to, by what was asked for. */
-  const hopsOf = new LRUCache<string, readonly HttpUrl[]>({
+  const hopsOf = new LRUCache<string, readonly Hop[]>({
     max: MAX_REMEMBERED,
   });
 
   function originOf(
     target: Target,
-    maxBytes: number,
+    bound: Bound,
     fence: RedirectFence | null,
-    mustDeliver: boolean,
   ): BlobOrigin {
     return {
       type: "http",
       // A fetch under one fence is none under another.
       key: `${fence?.key ?? ""} ${target.url.href}`,
-      mustDeliver,
-      async fetch(scope) {
-        const hops: HttpUrl[] = [];
-        const get = following(send, async (url) => {
-          const hop = canonical(url, parts.parseUrl);
-          await fence?.admit(hop);
-          hops.push(hop);
-        });
-        const url = new URL(target.url.href);
-        const response = await get(
-          { method: "GET", url, headers: {}, body: null },
-          scope,
-        );
-        if (response.status !== 200)
-          throw await refusalOf(response, escaped(response.url.host), () => "");
+      mustDeliver: async () => !(await isProved(target, fence)),
+      fetch: (scope) => fetch(target, bound, fence, scope),
+    };
+  }
+
+  async function fetch(
+    target: Target,
+    bound: Bound,
+    fence: RedirectFence | null,
+    scope: RequestScope,
+  ): Promise<Delivery> {
+    const hops: Hop[] = [];
+    const get = following(send, async (url) => {
+      const hop = parts.parseUrl(url.href);
+      hops.push(hop.kind === "ok" ? hop.value : null);
+      if (fence === null) return url;
+      if (hop.kind === "error") throw noModuleUrl(url, hop.message);
+      await fence.admit(hop.value);
+      // What was judged is what is asked.
+      return new URL(hop.value.href);
+    });
+    const url = new URL(target.url.href);
+    const response = await get(
+      { method: "GET", url, headers: {}, body: null },
+      scope,
+    );
+    if (response.status !== 200)
+      throw await refusalOf(response, escaped(response.url.host), () => "");
+    return {
+      chunks: bounded(response, bound),
+      async verified() {
         hopsOf.set(keyOf(target), hops);
-        return streamBounded(
-          response,
-          maxBytes,
-          escaped(target.url.location, 512),
-        );
+        const place =
+          hops.length === 0 ? target.url.href : redirectedPlace(target.url);
+        const { digest } = target;
+        await access.prove({ place, digest, identity: ANONYMOUS }, true);
       },
     };
   }
@@ -123,68 +160,63 @@ export function createHttpModules(parts: HttpModulesParts): HttpModules {
     const place = redirectedPlace(url);
     if ((await access.standing({ ...claim, place })) !== "proved") return false;
     if (fence === null) return true;
+    // Which ones is known until the next start.
     const hops = hopsOf.get(keyOf(target));
     if (hops === undefined) return false;
-    for (const hop of hops) await fence.admit(hop);
+    for (const hop of hops) {
+      if (hop === null) return false;
+      await fence.admit(hop);
+    }
     return true;
-  }
-
-  async function prove(target: Target): Promise<void> {
-    const { url, digest } = target;
-    const hops = hopsOf.get(keyOf(target)) ?? [];
-    const place = hops.length === 0 ? url.href : redirectedPlace(url);
-    await access.prove({ place, digest, identity: ANONYMOUS }, true);
-  }
-
-  async function readManifest(
-    target: Target,
-    fence: RedirectFence | null,
-    scope: RequestScope,
-  ): Promise<ManifestBytes> {
-    const proved = await isProved(target, fence);
-    const maxBytes = MAX_MODULE_MANIFEST_BYTES;
-    const origin = originOf(target, maxBytes, fence, !proved);
-    const bytes = await manifests.obtain(target.digest, "file", origin, scope);
-    if (!proved) await prove(target);
-    return bytes;
   }
 
   return {
     async resolve(source, fence, description, scope) {
-      const { digest } = source;
-      const proved = await isProved(source, fence);
-      const origin = originOf(source, maxModuleBytes, fence, !proved);
-      if (!proved) {
-        await blobs.obtain(digest, origin, scope);
-        await prove(source);
-      }
+      const { digest, manifest } = source;
+      const origin = originOf(source, moduleBound, fence);
+      if (await origin.mustDeliver()) await blobs.obtain(digest, origin, scope);
       return {
         module: {
           digest,
           description,
           locate: () =>
             namingSource(description, async (): Promise<ModuleFile> => {
-              const here = { ...origin, mustDeliver: false };
-              const blob = await blobs.obtain(digest, here, unhurried());
+              const blob = await blobs.obtain(digest, origin, unhurried());
               return { ...blob, description };
             }),
         },
         async readManifest(asking) {
-          return source.manifest === null
-            ? null
-            : await readManifest(source.manifest, fence, asking);
+          if (manifest === null) return null;
+          return await manifests.obtain(
+            manifest.digest,
+            "file",
+            originOf(manifest, MANIFEST_BOUND, fence),
+            asking,
+          );
         },
       };
     },
   };
 }
 
-function canonical(url: URL, parseUrl: SourceParsers["parseHttpUrl"]): HttpUrl {
-  const parsed = parseUrl(url.href);
-  if (parsed.kind === "ok") return parsed.value;
-  throw refuse(
+/** As much of a body as may be, and the refusal of one that has more. */
+async function* bounded(
+  response: HttpResponse,
+  { code, maxBytes, what }: Bound,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* streamBounded(response, maxBytes, what);
+  } catch (thrown) {
+    const isTooLarge =
+      thrown instanceof LoaderError && thrown.code === "answer-too-large";
+    throw isTooLarge ? refuse(code, thrown.message, thrown) : thrown;
+  }
+}
+
+function noModuleUrl(url: URL, reason: string): LoaderError {
+  return refuse(
     "redirect-refused",
-    `${escaped(url.host)}: redirect to what is no module's URL: ${parsed.message}`,
+    `${escaped(url.host)}: redirect to what is no module's URL: ${reason}`,
   );
 }
 

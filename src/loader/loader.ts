@@ -135,7 +135,6 @@ export function createLoader(
     logger,
   });
   const inRegistries = createOciModules({
-    registry,
     images,
     credentials: createCredentials({ ...options, clock, logger }),
     layers: createLayerAccess(registry, access, clock),
@@ -153,12 +152,13 @@ export function createLoader(
     maxModuleBytes,
     used,
   });
+  const parsers = createSourceParsers(options);
   const onServers = createHttpModules({
     send: network.send,
     access,
     blobs,
     manifests,
-    parseUrl: createSourceParsers(options).parseHttpUrl,
+    parseUrl: (text) => parsers.parseHttpUrl(text),
     maxModuleBytes,
   });
   const files = createPathSource(

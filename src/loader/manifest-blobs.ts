@@ -6,7 +6,7 @@ import type {
   ManifestBytes,
   RequestScope,
 } from "../ports.js";
-import { flightKey, type BlobOrigin } from "./blobs.js";
+import type { BlobOrigin } from "./blobs.js";
 import { chunksOf, collect, digestOf } from "./chunks.js";
 import { createFlights, FAILURE_HOLDS_MS } from "./flights.js";
 import { refuse } from "./refuse.js";
@@ -51,7 +51,7 @@ export function createManifestBlobs(
     origin: BlobOrigin,
     scope: RequestScope,
   ): Promise<Uint8Array> {
-    const stored = origin.mustDeliver
+    const stored = (await origin.mustDeliver())
       ? null
       : await store.read(digest, MAX_MODULE_MANIFEST_BYTES);
     const bytes = stored ?? (await fetch(digest, origin, scope));
@@ -64,7 +64,8 @@ export function createManifestBlobs(
     origin: BlobOrigin,
     scope: RequestScope,
   ): Promise<Uint8Array> {
-    const bytes = await collect(await origin.fetch(scope));
+    const delivery = await origin.fetch(scope);
+    const bytes = await collect(delivery.chunks);
     const got = digestOf(bytes);
     if (got !== digest) {
       throw refuse(
@@ -73,16 +74,19 @@ export function createManifestBlobs(
       );
     }
     await storeIfPossible(store, digest, chunksOf(bytes), logger);
+    await delivery.verified();
     return bytes;
   }
 
   return {
     async obtain(digest, form, origin, scope) {
-      const remembered = origin.mustDeliver ? undefined : known.get(digest);
+      const remembered = (await origin.mustDeliver())
+        ? undefined
+        : known.get(digest);
       const bytes =
         remembered ??
         (await flights.share(
-          flightKey(digest, origin),
+          `${digest} ${origin.key}`,
           (own) => readOrFetch(digest, origin, own),
           scope,
         ));

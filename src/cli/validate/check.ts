@@ -195,6 +195,9 @@ const TOOL_FAILURES: ReadonlySet<string> = new Set([
   "registry-unreachable",
   "tls-failed",
   "registry-auth-failed",
+  "token-realm-refused",
+  "access-unproven",
+  "still-resolving",
   "pull-credential-invalid",
 ]);
 

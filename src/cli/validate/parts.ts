@@ -16,7 +16,7 @@ import {
   type Loader,
   type SchemeOptions,
 } from "../../loader/index.js";
-import type { Clock, Logger, Metrics } from "../../ports.js";
+import type { Clock } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { readManifest } from "../files/manifest.js";
 import {
@@ -25,6 +25,7 @@ import {
   loaderOptions,
   schemeOptions,
 } from "../settings.js";
+import { noMetrics, silentLogger } from "../silent.js";
 import type { CheckParts, ObservedXr } from "./check.js";
 import type { ResolveParts } from "./resolve.js";
 
@@ -151,22 +152,3 @@ function createSandbox(options: PartsOptions, scheme: SchemeOptions) {
     },
   };
 }
-
-/** Nobody asks a command for its metrics. */
-const noMetrics: Metrics = {
-  requestEnded: () => undefined,
-  moduleFetched: () => undefined,
-  tagResolved: () => undefined,
-  blobLookedUp: () => undefined,
-  cacheSwept: () => undefined,
-  policyReloaded: () => undefined,
-};
-
-/** What there is to say is in the report. */
-const silentLogger: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silentLogger,
-};

@@ -19,13 +19,12 @@ export function answeringWithin(
       answering.cancel();
     });
     const timer = { isLate: false };
-    const stopTimer = startTimer(
-      Math.min(answerMs, scope.deadlineAtMs - clock.monotonicMs()),
-      () => {
-        timer.isLate = true;
-        answering.cancel();
-      },
-    );
+    // A deadline that comes before is the scope's own, and told by whoever watches that.
+    const isSooner = answerMs < scope.deadlineAtMs - clock.monotonicMs();
+    const stopTimer = startTimer(isSooner ? answerMs : Infinity, () => {
+      timer.isLate = true;
+      answering.cancel();
+    });
     try {
       return await send(request, answering);
     } catch (thrown) {

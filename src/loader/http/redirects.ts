@@ -20,13 +20,13 @@ const HARMLESS = [
  * Follows the redirects of GET and HEAD requests, at most 5, never from https to http; those of
  * other methods are given back as they came. Only harmless headers go to another origin, and what
  * was dropped once stays dropped, even on the way back.
- * @param admit is asked about each URL a redirect leads to before anything is sent there, and throws
- *   to refuse it
+ * @param admit is asked about each URL a redirect leads to before anything is sent there; throws to
+ *   refuse it, and may give another spelling of it, which is then what is asked
  * @throws LoaderError redirect-refused, answer-invalid, and what `send` and `admit` throw
  */
 export function following(
   send: Send,
-  admit: (url: URL) => Promise<void> | void,
+  admit: (url: URL) => Promise<URL | undefined> | URL | undefined,
 ): Send {
   return async (first, scope) => {
     let request = first;
@@ -41,12 +41,8 @@ export function following(
           `more than ${MAX_HOPS} redirects, the last one to ${locationOf(target)}`,
         );
       }
-      await admit(target);
-      request = {
-        ...request,
-        url: target,
-        headers: headersFor(target, request),
-      };
+      const url = (await admit(target)) ?? target;
+      request = { ...request, url, headers: headersFor(url, request) };
     }
   };
 }

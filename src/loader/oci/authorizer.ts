@@ -7,7 +7,7 @@ import { refuse } from "../refuse.js";
 import { type Access, keyOfAccess, scopeOf } from "./access.js";
 import { type Challenge, parseChallenges } from "./challenge.js";
 import { createGrantMemory, type Grant, keyOf } from "./grant-memory.js";
-import { readRegistryWords } from "./registry-words.js";
+import { readRegistryWords, wordsWithout } from "./registry-words.js";
 import {
   admitAnonymousRealm,
   admitRealm,
@@ -28,6 +28,8 @@ export interface Authorized {
   readonly response: HttpResponse;
   /** Whether the registry was shown the credential, or a token that was got with it. */
   readonly usedCredential: boolean;
+  /** What the beginning of its body says, if it repeats nothing that was sent with the request. */
+  readonly wordsOf: (bodyStart: Uint8Array) => string;
 }
 
 /** Signs in to registries when they ask for it, and remembers how. */
@@ -74,7 +76,7 @@ export function createAuthorizer(
       const isOwn = isOwnUrl(request.url, access);
       const known = isOwn ? memory.recall(key) : undefined;
       const first = await send(withGrant(request, known), scope);
-      if (first.status !== 401) return authorized(first, known);
+      if (first.status !== 401) return authorized(first, access, known);
 
       const refusal = await refusalBy(first, access, known);
       if (!isOwn || !isOwnUrl(first.url, access)) throw refusal;
@@ -86,7 +88,7 @@ export function createAuthorizer(
       memory.remember(key, grant);
 
       const second = await send(withGrant(request, grant), scope);
-      if (second.status !== 401) return authorized(second, grant);
+      if (second.status !== 401) return authorized(second, access, grant);
       memory.forget(key, grant);
       throw await refusalBy(second, access, grant);
     },
@@ -174,9 +176,7 @@ export function createAuthorizer(
     access: Access,
     grant: Grant | undefined,
   ): Promise<LoaderError> {
-    const sent = grant?.authorization.replace(/^\S+ /u, "");
-    const secrets = [...secretsOf(access.credential), ...listOf(sent)];
-    const words = await readRegistryWords(response, secrets);
+    const words = await readRegistryWords(response, secretsIn(access, grant));
     if (isOwnUrl(response.url, access))
       return authFailed(access.registry, access.credential, words);
     // Its words are left out: it may be a server that only this machine can reach.
@@ -194,9 +194,22 @@ export function createAuthorizer(
 
 function authorized(
   response: HttpResponse,
+  access: Access,
   grant: Grant | undefined,
 ): Authorized {
-  return { response, usedCredential: grant?.usedCredential ?? false };
+  return {
+    response,
+    usedCredential: grant?.usedCredential ?? false,
+    wordsOf: (start) => wordsWithout(start, secretsIn(access, grant)),
+  };
+}
+
+function secretsIn(
+  { credential }: Access,
+  grant: Grant | undefined,
+): readonly string[] {
+  const sent = grant?.authorization.replace(/^\S+ /u, "");
+  return [...secretsOf(credential), ...listOf(sent)];
 }
 
 function withGrant(request: HttpRequest, grant: Grant | undefined) {

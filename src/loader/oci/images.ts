@@ -38,6 +38,8 @@ export interface Images {
    * @throws LoaderError artifact-invalid
    */
   keep(manifest: FreshManifest, puller: Puller): Promise<Image>;
+  /** The registry has refused this puller. */
+  refused(digest: Digest, puller: Puller): Promise<void>;
 }
 
 /** A manifest and the digest that its bytes really have. */
@@ -49,6 +51,8 @@ export interface FreshManifest extends DeliveredManifest {
 export const RESOLVE_BUDGET_MS = 5_000;
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 const MAX_REMEMBERED_IMAGES = 2_000;
+/** How long a registry that gave no answer is not asked again about what was proved before. */
+const EXCUSED_MS = 60_000;
 
 /** What {@link createImages} works with. */
 export interface ImagesParts {
@@ -62,6 +66,9 @@ export interface ImagesParts {
 export function createImages(parts: ImagesParts): Images {
   const { registry, access, manifests, clock, logger } = parts;
   const images = new LRUCache<Digest, Image>({ max: MAX_REMEMBERED_IMAGES });
+  const excusedUntilMs = new LRUCache<string, number>({
+    max: MAX_REMEMBERED_IMAGES,
+  });
   const flights = createFlights<Image>(
     { budgetMs: RESOLVE_BUDGET_MS, failureHoldsMs: FAILURE_HOLDS_MS },
     clock,
@@ -85,10 +92,24 @@ export function createImages(parts: ImagesParts): Images {
     return image;
   }
 
+  function readFresh(fresh: FreshManifest, { at }: Puller): Image {
+    const { bytes, contentType, digest, sentOnTo } = fresh;
+    try {
+      return remember(digest, bytes, contentType);
+    } catch (thrown) {
+      if (sentOnTo === null) throw thrown;
+      // What is wrong with it would tell what is there, where perhaps only this machine can look.
+      throw refuse(
+        "artifact-invalid",
+        `${at.registry} sent on to ${sentOnTo}, and what is there is no image manifest with a module`,
+      );
+    }
+  }
+
   async function keep(fresh: FreshManifest, puller: Puller): Promise<Image> {
-    const { bytes, contentType, digest, usedCredential } = fresh;
+    const { bytes, digest, usedCredential } = fresh;
     const known = images.get(digest);
-    const image = known ?? remember(digest, bytes, contentType);
+    const image = known ?? readFresh(fresh, puller);
     if (known === undefined)
       await storeIfPossible(manifests, digest, chunksOf(bytes), logger);
     const claim = claimOf(digest, puller);
@@ -97,7 +118,10 @@ export function createImages(parts: ImagesParts): Images {
     return image;
   }
 
-  /** Asks the registry, for the bytes or only whether it would give them. */
+  /**
+   * Asks the registry for the bytes, even when they are here: another one's word that it has them
+   * proves nothing. Where it has delivered them before, its word is enough.
+   */
   async function ask(
     digest: Digest,
     known: Image | null,
@@ -137,7 +161,8 @@ export function createImages(parts: ImagesParts): Images {
     const known = await read(digest);
     if (known !== null && standing === "proved") return known;
     try {
-      return await ask(digest, known, puller, scope);
+      const held = standing === "unproved" ? null : known;
+      return await ask(digest, held, puller, scope);
     } catch (thrown) {
       if (!(thrown instanceof LoaderError)) throw thrown;
       if (thrown.code !== "registry-unreachable") {
@@ -146,6 +171,7 @@ export function createImages(parts: ImagesParts): Images {
       }
       if (known === null) throw thrown;
       if (standing === "stale") {
+        excusedUntilMs.set(keyOf(claim), clock.monotonicMs() + EXCUSED_MS);
         logger.warn(
           { digest, reason: thrown.message },
           "cannot check access again, an earlier proof is used",
@@ -160,14 +186,21 @@ export function createImages(parts: ImagesParts): Images {
     }
   }
 
+  async function mayHave(claim: Claim): Promise<boolean> {
+    switch (await access.standing(claim)) {
+      case "proved":
+        return true;
+      case "stale":
+        return (excusedUntilMs.get(keyOf(claim)) ?? 0) > clock.monotonicMs();
+      case "unproved":
+        return false;
+    }
+  }
+
   return {
     async pinned(digest, puller, scope) {
-      const claim = claimOf(digest, puller);
       const remembered = images.get(digest);
-      if (
-        remembered !== undefined &&
-        (await access.standing(claim)) === "proved"
-      )
+      if (remembered !== undefined && (await mayHave(claimOf(digest, puller))))
         return remembered;
       return await flights.share(
         `${puller.identity} ${digest} ${puller.at.location}`,
@@ -182,6 +215,10 @@ export function createImages(parts: ImagesParts): Images {
     },
 
     keep,
+
+    async refused(digest, puller) {
+      await access.disprove(claimOf(digest, puller));
+    },
   };
 }
 
@@ -196,6 +233,10 @@ export function identified(
   const digest = digestOf(manifest.bytes);
   checkClaim(manifest, digest, at);
   return { ...manifest, digest };
+}
+
+function keyOf({ place, digest, identity }: Claim): string {
+  return `${identity} ${digest} ${place}`;
 }
 
 function claimOf(digest: Digest, { at, identity }: Puller): Claim {

@@ -1,6 +1,8 @@
-import type { Clock, Digest, RequestScope } from "../../ports.js";
-import type { Access } from "../access.js";
+import type { Clock, RequestScope } from "../../ports.js";
+import { ANONYMOUS, type Access, type Claim } from "../access.js";
+import type { BlobOrigin, Delivery } from "../blobs.js";
 import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
+import type { Descriptor } from "./descriptor.js";
 import { RESOLVE_BUDGET_MS } from "./images.js";
 import type { Puller, Registry } from "./registry.js";
 
@@ -10,11 +12,16 @@ import type { Puller, Registry } from "./registry.js";
  */
 export interface LayerAccess {
   /**
-   * Asks the registry once for each layer, repository and credential; later questions about access
-   * are about the manifest alone.
+   * Where the bytes of a layer come from. They must be delivered until this repository has shown
+   * that it holds the layer and gives it to this puller: by delivering it, or by saying so where the
+   * registry has delivered it before. Questions about access are later about the manifest alone.
    * @throws LoaderError, its reason alone
    */
-  prove(layer: Digest, puller: Puller, scope: RequestScope): Promise<void>;
+  originOf(
+    layer: Descriptor,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<BlobOrigin>;
 }
 
 export function createLayerAccess(
@@ -26,20 +33,71 @@ export function createLayerAccess(
     { budgetMs: RESOLVE_BUDGET_MS, failureHoldsMs: FAILURE_HOLDS_MS },
     clock,
   );
+
+  async function fetch(
+    layer: Descriptor,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<Delivery> {
+    const { digest, sizeBytes } = layer;
+    const { chunks, usedCredential } = await registry.blob(
+      digest,
+      sizeBytes,
+      puller,
+      scope,
+    );
+    return {
+      chunks,
+      async verified() {
+        // In this order: what is held and not proved would be asked for.
+        await access.prove(claimOf(layer, puller), !usedCredential);
+        await access.prove(heldBy(layer, puller), true);
+      },
+    };
+  }
+
+  /** One word of a registry that has the bytes is enough; of any other it would prove nothing. */
+  async function ask(
+    layer: Descriptor,
+    puller: Puller,
+    scope: RequestScope,
+  ): Promise<void> {
+    const claim = claimOf(layer, puller);
+    await flights.share(
+      `${claim.identity} ${claim.digest} ${claim.place}`,
+      async (own) => {
+        if (await access.wasProved(claim)) return undefined;
+        const answer = await registry.check("blobs", layer.digest, puller, own);
+        await access.prove(claim, !answer.usedCredential);
+        return undefined;
+      },
+      scope,
+    );
+  }
+
   return {
-    async prove(digest, puller, scope) {
-      const { at, identity } = puller;
-      const claim = { place: at.location, digest, identity };
-      if ((await access.standing(claim)) !== "unproved") return;
-      await flights.share(
-        `${identity} ${digest} ${at.location}`,
-        async (own) => {
-          const answer = await registry.check("blobs", digest, puller, own);
-          await access.prove(claim, !answer.usedCredential);
-          return undefined;
-        },
-        scope,
-      );
+    async originOf(layer, puller, scope) {
+      const isProved = () => access.wasProved(claimOf(layer, puller));
+      if (
+        !(await isProved()) &&
+        (await access.wasProved(heldBy(layer, puller)))
+      )
+        await ask(layer, puller, scope);
+      return {
+        type: "oci",
+        key: `${puller.identity} ${puller.at.location}`,
+        mustDeliver: async () => !(await isProved()),
+        fetch: (own) => fetch(layer, puller, own),
+      };
     },
   };
+}
+
+function claimOf({ digest }: Descriptor, { at, identity }: Puller): Claim {
+  return { place: at.location, digest, identity };
+}
+
+/** That some repository of the registry delivered it, to whomever. No repository is named so. */
+function heldBy({ digest }: Descriptor, { at }: Puller): Claim {
+  return { place: `${at.registry}/`, digest, identity: ANONYMOUS };
 }

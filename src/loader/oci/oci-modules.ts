@@ -7,7 +7,7 @@ import type {
   RequestScope,
 } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
-import type { BlobOrigin, Blobs } from "../blobs.js";
+import type { Blobs } from "../blobs.js";
 import type { ManifestBlobs } from "../manifest-blobs.js";
 import { namingSource } from "../naming.js";
 import { refuse } from "../refuse.js";
@@ -20,7 +20,7 @@ import { identityOf } from "./identity.js";
 import type { Image, Images } from "./images.js";
 import type { LayerAccess } from "./layer-access.js";
 import type { PackedModules } from "./packed-modules.js";
-import type { Puller, Registry } from "./registry.js";
+import type { Puller } from "./registry.js";
 import type { Tags } from "./tags.js";
 
 /** What a step names in a registry. */
@@ -51,7 +51,6 @@ export interface OciModules {
 
 /** What {@link createOciModules} works with. */
 export interface OciModulesParts {
-  readonly registry: Registry;
   readonly credentials: Credentials;
   readonly images: Images;
   readonly layers: LayerAccess;
@@ -64,7 +63,7 @@ export interface OciModulesParts {
 }
 
 export function createOciModules(parts: OciModulesParts): OciModules {
-  const { registry, credentials, images, layers, tags, blobs, packed } = parts;
+  const { credentials, images, layers, tags, blobs, packed } = parts;
 
   async function pullerOf(
     { ref, credentials: name }: OciSource,
@@ -106,23 +105,16 @@ export function createOciModules(parts: OciModulesParts): OciModules {
     return await tags.resolve({ ...ref, tag }, expectedDigest, puller, scope);
   }
 
-  function originOf(layer: Descriptor, puller: Puller): BlobOrigin {
-    return {
-      type: "oci",
-      key: `${puller.identity} ${puller.at.location}`,
-      mustDeliver: false,
-      fetch: (scope) =>
-        registry.blob(layer.digest, layer.sizeBytes, puller, scope),
-    };
-  }
-
   /** Which module a layer holds; for a packed one it must be here to tell. */
   async function contentOf(
     { layers: { module: layer, form } }: Image,
-    origin: BlobOrigin,
+    puller: Puller,
     scope: RequestScope,
   ): Promise<{ digest: Digest; locate: () => Promise<StoredBlob> }> {
     checkSize(layer, parts.maxModuleBytes);
+    const origin = await layers.originOf(layer, puller, scope);
+    if (await origin.mustDeliver())
+      await blobs.obtain(layer.digest, origin, scope);
     switch (form) {
       case "wasm": {
         const { digest } = layer;
@@ -148,9 +140,7 @@ export function createOciModules(parts: OciModulesParts): OciModules {
       const puller = await pullerOf(source, credentialOf, scope);
       const { image, warning } = await imageOf(source, puller, scope);
       const { module: layer, manifestLayer } = image.layers;
-      await layers.prove(layer.digest, puller, scope);
-      const origin = originOf(layer, puller);
-      const { digest, locate } = await contentOf(image, origin, scope);
+      const { digest, locate } = await contentOf(image, puller, scope);
       for (const each of [image.digest, layer.digest, manifestLayer?.digest])
         if (each !== undefined) parts.used.used(each);
       const description = describeImage(source, image);
@@ -168,11 +158,10 @@ export function createOciModules(parts: OciModulesParts): OciModules {
         warning,
         async readManifest(asking) {
           if (manifestLayer === null) return null;
-          await layers.prove(manifestLayer.digest, puller, asking);
           return await parts.manifests.obtain(
             manifestLayer.digest,
             "layer",
-            originOf(manifestLayer, puller),
+            await layers.originOf(manifestLayer, puller, asking),
             asking,
           );
         },

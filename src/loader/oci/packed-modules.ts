@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { LRUCache } from "lru-cache";
 import type { Clock, Digest, RequestScope } from "../../ports.js";
-import { flightKey, type BlobOrigin, type Blobs } from "../blobs.js";
+import type { BlobOrigin, Blobs } from "../blobs.js";
 import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
 import type { BlobStore, StoredBlob } from "../store/blob-store.js";
 import { moduleInLayer } from "./tar-layer.js";
@@ -61,7 +61,7 @@ export function createPackedModules(
   return {
     async unpack(layer, origin, scope) {
       return await flights.share(
-        flightKey(layer, origin),
+        `${layer} ${origin.key}`,
         (own) => unpack(layer, origin, own),
         scope,
       );

@@ -2,7 +2,6 @@ import { escaped } from "../../errors.js";
 import { refusalOf } from "../http/status.js";
 import type { HttpResponse, Send } from "../http/transport.js";
 import { refuse } from "../refuse.js";
-import { registryWords } from "./registry-words.js";
 
 /** A repository that is pushed to. */
 export interface PushRepository {
@@ -14,6 +13,8 @@ export interface PushRepository {
   readonly send: Send;
   /** To every other origin, without any credential. */
   readonly sendElsewhere: Send;
+  /** What the beginning of an answer's body says, if it repeats nothing that was sent. */
+  readonly wordsOf: (response: HttpResponse, bodyStart: Uint8Array) => string;
 }
 
 /**
@@ -24,7 +25,7 @@ export interface PushRepository {
 export async function expectStatus(
   response: HttpResponse,
   expected: number,
-  { who, baseUrl }: PushRepository,
+  { who, baseUrl, wordsOf }: PushRepository,
 ): Promise<void> {
   const { status, url } = response;
   if (status === expected) return;
@@ -38,7 +39,8 @@ export async function expectStatus(
     );
   }
   // A registry may send us anywhere: what is said there is not for whoever pushes.
-  const words = isRegistry ? registryWords : () => "";
+  const words = (start: Uint8Array): string =>
+    isRegistry ? wordsOf(response, start) : "";
   const refusal = await refusalOf(response, from, words);
   // No module is missing: it is the repository, or what was pushed to it.
   throw status === 404 ? refuse("registry-refused", refusal.message) : refusal;

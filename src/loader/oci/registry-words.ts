@@ -21,19 +21,25 @@ export function registryWords(body: Uint8Array): string {
 }
 
 /**
- * As {@link registryWords}, of an answer, which is then done with. Never rejects.
- * @param secrets an answer that repeats one of them, or its beginning, has no words
+ * As {@link registryWords}; "" when the body repeats one of the secrets, or the beginning of one.
  */
+export function wordsWithout(
+  body: Uint8Array,
+  secrets: readonly string[],
+): string {
+  const text = decode(body.subarray(0, MAX_BYTES));
+  return secrets.some((secret) => repeats(text, secret))
+    ? ""
+    : registryWords(body);
+}
+
+/** As {@link wordsWithout}, of an answer, which is then done with. Never rejects. */
 export async function readRegistryWords(
   response: HttpResponse,
   secrets: readonly string[],
 ): Promise<string> {
   try {
-    const bytes = await readStart(response, MAX_BYTES);
-    const text = decode(bytes);
-    return secrets.some((secret) => repeats(text, secret))
-      ? ""
-      : registryWords(bytes);
+    return wordsWithout(await readStart(response, MAX_BYTES), secrets);
   } catch {
     // The answer's status has been told; what else it says is a courtesy.
     return "";
@@ -72,8 +78,9 @@ function lineOf(value: unknown, maxChars: number): string {
   return typeof value === "string" ? escaped(oneLine(value), maxChars) : "";
 }
 
+/** Without a full stop at the end, for it goes into a message of ours. */
 function oneLine(text: string): string {
-  return text.replace(/\s+/gu, " ").trim();
+  return text.replace(/\s+/gu, " ").trim().replace(/\.$/u, "");
 }
 
 function parse(text: string): unknown {

@@ -7,7 +7,6 @@ import { refuse } from "../refuse.js";
 import type { Authorizer } from "./authorizer.js";
 import type { Credential } from "./credential.js";
 import { INDEX_MEDIA_TYPES, MANIFEST_MEDIA_TYPES } from "./manifest.js";
-import { registryWords } from "./registry-words.js";
 
 /** Who asks, and in which repository. */
 export interface Puller {
@@ -25,6 +24,15 @@ export interface DeliveredManifest {
   readonly claimedDigest: string | null;
   /** Whether the registry wanted the puller's credential before it gave it away. */
   readonly usedCredential: boolean;
+  /** The server that delivered it in the registry's stead; null = the registry did. Escaped. */
+  readonly sentOnTo: string | null;
+}
+
+/** A blob on its way. */
+export interface DeliveredBlob {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** As in {@link DeliveredManifest}. */
+  readonly usedCredential: boolean;
 }
 
 /** What a puller asks of registries. Everything throws LoaderError, its reason alone. */
@@ -36,8 +44,8 @@ export interface Registry {
     scope: RequestScope,
   ): Promise<DeliveredManifest>;
   /**
-   * One HEAD: proves that a manifest or blob is there, and that the puller may have it. A registry
-   * that would send us on to its storage has said so, too.
+   * One HEAD: what the registry says, whether a manifest or blob is there and the puller may have it.
+   * One that would send us on to its storage has said so, too.
    */
   check(
     what: "manifests" | "blobs",
@@ -51,7 +59,7 @@ export interface Registry {
     maxBytes: number,
     puller: Puller,
     scope: RequestScope,
-  ): Promise<AsyncIterable<Uint8Array>>;
+  ): Promise<DeliveredBlob>;
 }
 
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
@@ -69,23 +77,35 @@ export function createRegistry(
     path: string,
     { at, credential }: Puller,
     scope: RequestScope,
-  ): Promise<{ response: HttpResponse; usedCredential: boolean }> {
+  ): Promise<{
+    response: HttpResponse;
+    usedCredential: boolean;
+    sentOnTo: string | null;
+  }> {
     const url = registryUrl(at, path, isPlainHttp(at.registry));
     const answer = await authorizer.send(
       { method, url, headers: { accept: ACCEPT }, body: null },
       { ...at, actions: "pull", credential },
       scope,
     );
-    const { status } = answer.response;
+    const { response, usedCredential, wordsOf } = answer;
+    const sentOnTo =
+      response.url.origin === url.origin ? null : escaped(response.url.host);
+    const { status } = response;
     const isSentOn = method === "HEAD" && status >= 300 && status < 400;
-    if (status === 200 || isSentOn) return answer;
-    throw await registryRefusal(answer.response, url);
+    if (status === 200 || isSentOn)
+      return { response, usedCredential, sentOnTo };
+    const who = escaped(url.host);
+    // A registry may send us anywhere: what is said there is not for whoever chose the registry.
+    throw sentOnTo === null
+      ? await refusalOf(response, who, wordsOf)
+      : await refusalOf(response, `${who} sent on to ${sentOnTo}`, () => "");
   }
 
   return {
     async manifest(reference, puller, scope) {
       const path = `manifests/${reference}`;
-      const { response, usedCredential } = await ask(
+      const { response, usedCredential, sentOnTo } = await ask(
         "GET",
         path,
         puller,
@@ -97,6 +117,7 @@ export function createRegistry(
         contentType: lastOf(response, "content-type"),
         claimedDigest: lastOf(response, "docker-content-digest"),
         usedCredential,
+        sentOnTo,
       };
     },
 
@@ -113,33 +134,27 @@ export function createRegistry(
     },
 
     async blob(digest, maxBytes, puller, scope) {
-      const { response } = await ask("GET", `blobs/${digest}`, puller, scope);
-      return streamBounded(response, maxBytes, `the blob ${digest}`);
+      const path = `blobs/${digest}`;
+      const { response, usedCredential } = await ask(
+        "GET",
+        path,
+        puller,
+        scope,
+      );
+      const chunks = streamBounded(response, maxBytes, `the blob ${digest}`);
+      return { chunks, usedCredential };
     },
   };
 }
 
 /** Where a registry has something of a repository. */
-export function registryUrl(
+function registryUrl(
   at: Pick<OciReference, "registry" | "repository">,
   path: string,
   isPlainHttp: boolean,
 ): URL {
   const scheme = isPlainHttp ? "http" : "https";
   return new URL(`${scheme}://${at.registry}/v2/${at.repository}/${path}`);
-}
-
-/** What a registry's answer says, in its own words when it is its own. */
-export async function registryRefusal(
-  response: HttpResponse,
-  asked: URL,
-): Promise<Error> {
-  const { url } = response;
-  if (url.origin === asked.origin)
-    return await refusalOf(response, escaped(asked.host), registryWords);
-  // A registry may send us anywhere: what is said there is not for whoever chose the registry.
-  const who = `${escaped(asked.host)} sent on to ${escaped(url.host)}`;
-  return await refusalOf(response, who, () => "");
 }
 
 function lastOf(response: HttpResponse, name: string): string | null {
@@ -149,7 +164,7 @@ function lastOf(response: HttpResponse, name: string): string | null {
 
 /** @throws LoaderError digest-mismatch when a registry says another digest than its bytes have */
 export function checkClaim(
-  { claimedDigest }: DeliveredManifest,
+  { claimedDigest, sentOnTo }: DeliveredManifest,
   actual: Digest,
   at: Puller["at"],
 ): void {
@@ -157,6 +172,8 @@ export function checkClaim(
   if (!claimedDigest?.startsWith("sha256:") || claimedDigest === actual) return;
   throw refuse(
     "digest-mismatch",
-    `${at.registry} calls the manifest ${escaped(claimedDigest)}, its bytes are ${actual}`,
+    sentOnTo === null
+      ? `${at.registry} calls the manifest ${escaped(claimedDigest)}, its bytes are ${actual}`
+      : `${at.registry} sent on to ${sentOnTo}, which calls the manifest by another digest than its bytes have`,
   );
 }

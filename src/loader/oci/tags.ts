@@ -83,19 +83,24 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
   const reusable = new LRUCache<string, Resolution>({ max: MAX_REMEMBERED });
   /** The digest that each tag was last served with because nobody answered. */
   const warned = new LRUCache<string, Digest>({ max: MAX_REMEMBERED });
+  /** What each tag was last refused with, to whom; an outage makes no reference exist again. */
+  const refused = new LRUCache<string, LoaderError>({ max: MAX_REMEMBERED });
   /** The digest that each tag led to last. */
   const seen = new LRUCache<string, Digest>({ max: MAX_REMEMBERED });
 
   async function ask(
     ref: TagReference,
+    expected: Digest | null,
     puller: Puller,
     scope: RequestScope,
   ): Promise<Resolution> {
-    const key = `${puller.identity} ${pointerKey(ref)}`;
+    const key = askedKey(ref, puller);
     const known = reusable.get(key);
     if (
       known !== undefined &&
-      clock.monotonicMs() - known.askedAtMs < options.resolveIntervalMs
+      clock.monotonicMs() - known.askedAtMs < options.resolveIntervalMs &&
+      // Tag and expectation may have moved together since.
+      (expected === null || expected === known.manifest.digest)
     ) {
       metrics.tagResolved("cache");
       return known;
@@ -131,6 +136,7 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
       );
     }
     const image = await images.keep(manifest, puller);
+    refused.delete(askedKey(ref, puller));
     const key = pointerKey(ref);
     if (warned.delete(key))
       logger.info({ ref: key, digest }, "the registry answers again");
@@ -154,7 +160,7 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     if (image === null) {
       throw refuse(
         "registry-unreachable",
-        `${cause.message}; module.oci.expectedDigest ${expected} is not in the cache${await whatElse(ref, expected)}`,
+        `${cause.message}; module.oci.expectedDigest ${expected} is not in the cache for this step${await whatElse(ref, expected)}`,
         cause,
       );
     }
@@ -214,13 +220,33 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     return { image, warning };
   }
 
+  /** What this puller had under the tag is not his any more, whatever happens to the registry next. */
+  async function disown(
+    ref: TagReference,
+    expected: Digest | null,
+    puller: Puller,
+    refusal: LoaderError,
+  ): Promise<void> {
+    refused.set(askedKey(ref, puller), refusal);
+    if (puller.credential === null) return;
+    if (refusal.code !== "registry-auth-failed") return;
+    const pointer = await pointers.read(pointerKey(ref));
+    for (const digest of [expected, pointer?.digest ?? null])
+      if (digest !== null) await images.refused(digest, puller);
+  }
+
   return {
     async resolve(ref, expected, puller, scope) {
       let resolution: Resolution;
       try {
-        resolution = await ask(ref, puller, scope);
+        resolution = await ask(ref, expected, puller, scope);
       } catch (thrown) {
-        if (!isUnreachable(thrown)) throw thrown;
+        if (!isUnreachable(thrown)) {
+          if (isRefusal(thrown)) await disown(ref, expected, puller, thrown);
+          throw thrown;
+        }
+        const refusal = refused.get(askedKey(ref, puller));
+        if (refusal !== undefined) throw stillRefused(thrown, refusal);
         return expected === null
           ? await fallBackToPointer(ref, thrown, puller)
           : await fallBackToExpected(ref, expected, thrown, puller);
@@ -228,6 +254,10 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
       return await accept(ref, expected, resolution, puller);
     },
   };
+}
+
+function askedKey(ref: TagReference, { identity }: Puller): string {
+  return `${identity} ${pointerKey(ref)}`;
 }
 
 /** Canonical; also tells tags apart in messages. */
@@ -239,5 +269,23 @@ function pointerKey({ location, tag }: TagReference): string {
 function isUnreachable(thrown: unknown): thrown is LoaderError {
   return (
     thrown instanceof LoaderError && thrown.code === "registry-unreachable"
+  );
+}
+
+/** The registry answered, and not with what was asked for. */
+function isRefusal(thrown: unknown): thrown is LoaderError {
+  return (
+    thrown instanceof LoaderError &&
+    (thrown.code === "registry-auth-failed" ||
+      thrown.code === "registry-refused" ||
+      thrown.code === "module-not-found")
+  );
+}
+
+function stillRefused(cause: LoaderError, refusal: LoaderError): LoaderError {
+  return refuse(
+    "registry-unreachable",
+    `${cause.message}; when it last answered: ${refusal.message}`,
+    cause,
   );
 }

@@ -33,6 +33,8 @@ interface PushParts {
   readonly send: Send;
   /** Sends to any other origin at which a registry takes uploads; no credential, no redirects. */
   readonly sendElsewhere: Send;
+  /** What the beginning of an answer's body says, if it repeats nothing that was sent. */
+  readonly wordsOf: PushRepository["wordsOf"];
   /** Whether the registry is spoken to in the clear. */
   readonly plainHttp: boolean;
   readonly onProgress: (event: PushProgress) => void;
@@ -74,12 +76,12 @@ export async function pushArtifact(
 
 function pushRepository(
   { registry, repository }: PushTarget,
-  { plainHttp, send, sendElsewhere }: PushParts,
+  { plainHttp, send, sendElsewhere, wordsOf }: PushParts,
 ): PushRepository {
   const who = `${registry}/${repository}`;
   const scheme = plainHttp ? "http" : "https";
   const baseUrl = new URL(`${scheme}://${registry}/v2/${repository}/`);
-  return { who, baseUrl, send, sendElsewhere };
+  return { who, baseUrl, send, sendElsewhere, wordsOf };
 }
 
 /** Whether the tag leads to the artifact already; refused when it leads elsewhere and has to stay. */

@@ -18,8 +18,11 @@ export interface SweeperOptions {
 
 /** Sweeps the caches now and then. */
 export interface Sweeper {
-  /** Stops; a sweep under way ends by itself. */
-  close(): void;
+  /**
+   * Stops, and marks what was used lately for the next process to see. A sweep under way ends by
+   * itself. Never rejects.
+   */
+  close(): Promise<void>;
 }
 
 const EVERY_MS = 600_000;
@@ -33,18 +36,18 @@ export function startSweeper(
   logger: Logger,
   metrics: Pick<Metrics, "cacheSwept">,
 ): Sweeper {
-  const timer = setInterval(() => void sweep(), EVERY_MS);
+  const timer = setInterval(() => void sweep(options.maxBytes), EVERY_MS);
   timer.unref();
-  void sweep();
+  void sweep(options.maxBytes);
 
-  async function sweep(): Promise<void> {
-    const { cacheDir, compiledDir, directories, maxBytes, usedSince } = options;
-    const used = new Set(
-      [...usedSince(clock.monotonicMs() - KEEP_MS)].map((digest) =>
-        digest.replace(":", "-"),
-      ),
-    );
+  async function sweep(maxBytes: number): Promise<void> {
+    const { cacheDir, compiledDir, directories, usedSince } = options;
     try {
+      const used = new Set(
+        [...usedSince(clock.monotonicMs() - KEEP_MS)].map((digest) =>
+          digest.replace(":", "-"),
+        ),
+      );
       const { bytesByKind, removedBytes, removedFiles } = await sweepCache(
         {
           directories: [
@@ -73,11 +76,13 @@ export function startSweeper(
   }
 
   return {
-    close() {
+    async close() {
       clearInterval(timer);
+      await sweep(UNBOUNDED);
     },
   };
 }
 
+const UNBOUNDED = 0;
 /** An artifact may have a variant behind the digest. */
 const NAME_CHARS = "sha256-".length + 64;

@@ -221,20 +221,22 @@ describe("integration/server/admission", () => {
     const input = {
       module: { type: "OCI", from: "spec.module" },
       compositionPolicy:
-        'permit (principal, action == Action::"pullModule", resource in Repository::"ghcr.io/example");',
+        'permit (principal, action == Action::"pullModule", resource in Repository::"localhost:1/example");',
     };
     const naming = (ref: string) => xr({ module: { ref: `${ref}@${digest}` } });
 
     expect(
-      await messageOf(input, naming("GHCR.io:443/example/greeter")),
-    ).toContain("module type OCI is not supported yet");
-    expect(await messageOf(input, naming("ghcr.io/example-evil/greeter"))).toBe(
-      'cannot resolve module: module.from: spec.module of the composite resource names ref "ghcr.io/example-evil/greeter", which the compositionPolicy does not permit (pullModule)',
+      await messageOf(input, naming("LOCALHOST:1/example/greeter")),
+    ).toContain("localhost:1: connection refused");
+    expect(
+      await messageOf(input, naming("localhost:1/example-evil/greeter")),
+    ).toBe(
+      'cannot resolve module: module.from: spec.module of the composite resource names ref "localhost:1/example-evil/greeter", which the compositionPolicy does not permit (pullModule)',
     );
     expect(
       await messageOf(
         { module: input.module },
-        naming("ghcr.io/example/greeter"),
+        naming("localhost:1/example/greeter"),
       ),
     ).toContain("names a OCI source, but the Input has no compositionPolicy");
   });

@@ -271,15 +271,15 @@ describe("integration/server/bad-input", () => {
       want: /the Input's sandbox field was removed: /,
     },
     {
-      name: "a module of type OCI",
+      name: "a module in a registry that is not there",
       input: {
         ...inputFor("good.wasm"),
         module: {
           type: "OCI",
-          oci: { ref: `ghcr.io/example/greeter@sha256:${"0".repeat(64)}` },
+          oci: { ref: `127.0.0.1:1/example/greeter@sha256:${"0".repeat(64)}` },
         },
       },
-      want: /not supported yet/,
+      want: /^cannot resolve module: module OCI 127\.0\.0\.1:1\/example\/greeter@sha256:0{64}: 127\.0\.0\.1:1: connection refused/,
     },
     {
       name: "a memory limit above the ceiling",

@@ -1,15 +1,22 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Command } from "commander";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 
 import { AdmissionError } from "../../../src/admission/index.js";
 import { addServeCommand } from "../../../src/cli/serve.js";
 import { ConfigError, type Environment } from "../../../src/config.js";
 import type { EngineOptions } from "../../../src/engine/index.js";
+import { LoaderError } from "../../../src/loader/index.js";
 import { createTestPolicyEngine } from "../../support/policy-engine.js";
 import {
   fakeEngine,
@@ -18,9 +25,14 @@ import {
   requestBytes,
   responseBytes,
 } from "../function/fixtures.js";
+import { createServers } from "../loader/http/servers.js";
 
 /** Everything around `serve`, and what happened to it. */
-function startable(env: Environment = {}) {
+function startable(
+  env: Environment = {},
+  /** Called when the engine is asked for a module. */
+  onLoad: () => Promise<void> = () => Promise.resolve(),
+) {
   const { logger, lines } = recordingLogger();
   const engineOptions: EngineOptions[] = [];
   const exits: number[] = [];
@@ -46,6 +58,10 @@ function startable(env: Environment = {}) {
       });
       return {
         ...engine,
+        async load(module, scope) {
+          await onLoad();
+          return await engine.load(module, scope);
+        },
         close() {
           closed++;
           return Promise.resolve();
@@ -74,6 +90,7 @@ function startable(env: Environment = {}) {
     run: (...argv: string[]) => program.parseAsync(argv, { from: "user" }),
     engineOptions,
     exits,
+    lines,
     closed: () => closed,
     listening,
     answer: () => answer(),
@@ -84,7 +101,13 @@ function startable(env: Environment = {}) {
   };
 }
 
+const directories: string[] = [];
+afterAll(() => {
+  for (const dir of directories) rmSync(dir, { recursive: true, force: true });
+});
+
 const insecure = [
+  ...["--cache-dir", join(temporaryDirectory(), "cache")],
   "--insecure",
   ...["--address", "127.0.0.1:0"],
   ...["--metrics-address", "127.0.0.1:0"],
@@ -115,7 +138,9 @@ function call(address: unknown, moduleDir: string): Promise<Buffer> {
 }
 
 function temporaryDirectory(): string {
-  return mkdtempSync(join(tmpdir(), "function-wasm-serve-"));
+  const dir = mkdtempSync(join(tmpdir(), "function-wasm-serve-"));
+  directories.push(dir);
+  return dir;
 }
 
 describe("cli/serve", () => {
@@ -211,9 +236,9 @@ describe("cli/serve", () => {
   it("does not start without the certificates it was told of", async () => {
     const host = startable({ TLS_SERVER_CERTS_DIR: "/nowhere" });
 
-    await expect(host.run(...insecure.slice(1))).rejects.toThrow(
-      "cannot read tls.crt of --tls-certs-dir: ENOENT",
-    );
+    await expect(
+      host.run(...insecure.filter((flag) => flag !== "--insecure")),
+    ).rejects.toThrow("cannot read tls.crt of --tls-certs-dir: ENOENT");
   });
 
   it("serves without TLS when told so, whatever certificates there are", async () => {
@@ -288,5 +313,162 @@ describe("cli/serve policy and metrics", () => {
     await expect(
       other.run(...insecure, "--metrics-address", taken),
     ).rejects.toThrow(`cannot listen on --metrics-address ${taken}: `);
+  });
+});
+
+describe("cli/serve health", () => {
+  const asks = (host: ReturnType<typeof startable>) => async (path: string) => {
+    const address = String(host.listening()?.["healthAddress"]);
+    return (await fetch(`http://${address}${path}`)).status;
+  };
+
+  it("logs where it answers, and is ready at once without --warm-modules", async () => {
+    const host = startable();
+    await host.run(...insecure);
+    const ask = asks(host);
+
+    expect(host.listening()).toMatchObject({
+      healthAddress: expect.stringMatching(/^127\.0\.0\.1:[1-9]\d*$/) as string,
+    });
+    expect(await ask("/livez")).toBe(200);
+    await expect.poll(() => ask("/readyz")).toBe(200);
+    expect(host.lines.map(({ message }) => message)).toContain("ready");
+  });
+
+  it("is ready when the modules of --warm-modules have been loaded, or failed to", async () => {
+    const moduleDir = temporaryDirectory();
+    writeFileSync(join(moduleDir, "m.wasm"), "module");
+    let finish = (): void => undefined;
+    const loaded = new Promise<void>((resolve) => (finish = resolve));
+    const host = startable({}, () => loaded);
+    await host.run(
+      ...insecure,
+      `--module-dir=${moduleDir}`,
+      "--warm-modules=path:gone.wasm,path:m.wasm",
+    );
+    const ask = asks(host);
+
+    expect(await ask("/livez")).toBe(200);
+    expect(await ask("/readyz")).toBe(503);
+    finish();
+    await expect.poll(() => ask("/readyz")).toBe(200);
+    const said = host.lines
+      .filter(({ message }) => /warm|ready/.test(message))
+      .map(({ message, fields }) => [message, fields["reason"]]);
+    expect(said).toEqual([
+      [
+        "cannot load a module of --warm-modules",
+        expect.stringContaining("gone.wasm") as string,
+      ],
+      ["module is warm", undefined],
+      ["ready", undefined],
+    ]);
+  });
+
+  it("does not start when it cannot serve health", async () => {
+    const host = startable();
+    await host.run(...insecure);
+    const taken = String(host.listening()?.["healthAddress"]);
+
+    await expect(
+      startable().run(...insecure, "--health-address", taken),
+    ).rejects.toThrow(`cannot listen on --health-address ${taken}: `);
+  });
+
+  it("answers no more when it has stopped", async () => {
+    const host = startable();
+    await host.run(...insecure);
+    const ask = asks(host);
+    await expect.poll(() => ask("/readyz")).toBe(200);
+
+    host.terminate();
+    await host.whenExited;
+
+    await expect(ask("/livez")).rejects.toThrow();
+  });
+});
+
+describe("cli/serve loader", () => {
+  it("opens its caches in --cache-dir, and counts what is in them", async () => {
+    const cacheDir = join(temporaryDirectory(), "cache");
+    mkdirSync(join(cacheDir, "blobs"), { recursive: true });
+    writeFileSync(join(cacheDir, "blobs", "sha256-0"), "12345");
+    const host = startable();
+
+    await host.run(...insecure, "--cache-dir", cacheDir);
+
+    expect(readdirSync(cacheDir).sort()).toEqual([
+      "access",
+      "blobs",
+      "manifests",
+      "refs",
+    ]);
+    const address = String(host.listening()?.["metricsAddress"]);
+    const page = async () =>
+      await (await fetch(`http://${address}/metrics`)).text();
+    await expect
+      .poll(page)
+      .toContain('\nfunction_wasm_module_cache_bytes{cache="blob"} 5\n');
+  });
+
+  it("does not start with a cache directory that cannot be opened", async () => {
+    const file = join(temporaryDirectory(), "file");
+    writeFileSync(file, "no directory");
+    const host = startable();
+
+    const started = host.run(...insecure, "--cache-dir", file);
+
+    await expect(started).rejects.toThrow(LoaderError);
+    await expect(started).rejects.toMatchObject({ code: "cache-unwritable" });
+    await expect(started).rejects.toThrow(
+      `cannot open the cache directory (--cache-dir): \`${join(file, "blobs")}\``,
+    );
+    expect(host.listening()).toBeUndefined();
+  });
+
+  it.each([
+    {
+      name: "a CA that is not there",
+      argv: ["--registry-ca", "ghcr.io=/nowhere"],
+      want: "--registry-ca ghcr.io: ENOENT",
+    },
+    {
+      name: "a module to warm that is not pinned",
+      argv: ["--warm-modules", "ghcr.io/a/b:1"],
+      want: '--warm-modules "ghcr.io/a/b:1": expected a reference with a digest',
+    },
+  ])("does not start with $name", async ({ argv, want }) => {
+    const host = startable();
+
+    const started = host.run(...insecure, ...argv);
+
+    await expect(started).rejects.toThrow(ConfigError);
+    await expect(started).rejects.toThrow(want);
+    expect(host.engineOptions).toEqual([]);
+    expect(host.listening()).toBeUndefined();
+  });
+
+  it("keeps no connection when it has stopped", async () => {
+    const servers = createServers();
+    onTestFinished(() => servers.close());
+    const port = await servers.http((_, response) => {
+      response.writeHead(404, { "content-length": 0 }).end();
+    });
+    const reference = `127.0.0.1:${port}/a/b@sha256:${"a".repeat(64)}`;
+    const host = startable();
+    await host.run(
+      ...insecure,
+      ...["--cache-dir", join(temporaryDirectory(), "cache")],
+      ...["--warm-modules", reference],
+    );
+    await expect
+      .poll(() => host.lines.map(({ message }) => message))
+      .toContain("ready");
+    expect(servers.openConnections).toBe(1);
+
+    host.terminate();
+    await host.whenExited;
+
+    await expect.poll(() => servers.openConnections).toBe(0);
   });
 });

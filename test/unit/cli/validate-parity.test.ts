@@ -20,6 +20,7 @@ import { EngineError, type Engine } from "../../../src/engine/index.js";
 import { createRunFunction } from "../../../src/function/index.js";
 import { RunFunctionResponseSchema } from "../../../src/gen/run_function_pb.js";
 import { createLoader } from "../../../src/loader/index.js";
+import { startScriptedRegistry } from "../../support/scripted-registry.js";
 import { sourceParsers } from "../../support/source-parsers.js";
 import {
   fakeEngine,
@@ -29,6 +30,7 @@ import {
   recordingMetrics,
   requestBytes,
 } from "../function/fixtures.js";
+import { digestOf } from "../loader/store/store-content.js";
 import {
   compositionOf,
   filesOf,
@@ -79,6 +81,38 @@ put(
   "kind.cedar",
   'permit(principal, action == Action::"spendCredential", resource) when { principal.xrKind == "Other" };\n',
 );
+
+const registry = await startScriptedRegistry();
+registry.intercept(({ path: asked }) => {
+  if (asked === "/sent-on.wasm") {
+    const location = registry.url.replace("127.0.0.1", "localhost");
+    return { status: 302, headers: { location: `${location}/m.wasm` } };
+  }
+  if (asked === "/m.wasm") return { status: 200, body: "module" };
+  return asked === "/no.wasm" ? { status: 405 } : "pass";
+});
+const published = (
+  name: string,
+  manifest?: string,
+  wasm = Buffer.from("module"),
+) => {
+  const { manifestDigest } = registry.addModule(name, {
+    wasm,
+    tag: "1",
+    ...(manifest !== undefined && { manifest }),
+  });
+  return `${registry.authority}/${name}@${manifestDigest}`;
+};
+const inRegistry = (ref: string, fields: JsonObject = {}): JsonObject =>
+  inputOf({ module: { type: "OCI", oci: { ref, ...fields } } });
+const onServer = (file: string, more: JsonObject = {}): JsonObject =>
+  inputOf({
+    module: {
+      type: "HTTP",
+      http: { url: `${registry.url}/${file}`, digest: digestOf("module") },
+      ...more,
+    },
+  });
 
 const operatorFlags = (file: string) => [
   "--sandbox-policy-file",
@@ -395,6 +429,82 @@ const rows: readonly Row[] = [
     code: "credential-missing",
   },
   {
+    name: "a module that no registry has",
+    input: inRegistry(`${registry.authority}/gone/x@sha256:${zeros}`),
+    code: "module-not-found",
+  },
+  {
+    name: "a tag that leads elsewhere",
+    input: inRegistry(`${published("moved").split("@")[0]}:1`, {
+      expectedDigest: `sha256:${zeros}`,
+    }),
+    code: "expected-digest-mismatch",
+  },
+  {
+    name: "an image without module",
+    input: inRegistry(
+      `${registry.authority}/image@${registry.addManifest("image", { schemaVersion: 2, config: {}, layers: [] })}`,
+    ),
+    code: "artifact-invalid",
+  },
+  {
+    name: "a layer that is too large",
+    input: inRegistry(
+      published("large", undefined, Buffer.alloc(2 * 1024 * 1024)),
+    ),
+    code: "module-too-large",
+  },
+  {
+    name: "a layer's manifest that is none",
+    input: inRegistry(published("broken", '{"abi":3}')),
+    code: "manifest-invalid",
+  },
+  {
+    name: "a layer's requirement without an operator policy",
+    input: inRegistry(
+      published(
+        "tmp",
+        '{"abi":1,"requires":{"filesystem":{"privateTmp":true}}}',
+      ),
+    ),
+    code: "operator-policy-missing",
+  },
+  {
+    name: "a module from a registry that does not compile",
+    input: inRegistry(published("uncompiled")),
+    engine: failing("compile-failed", "the compiler ran out of memory"),
+    code: "compile-failed",
+  },
+  {
+    name: "a module that no web server has",
+    input: onServer("gone.wasm"),
+    code: "module-not-found",
+  },
+  {
+    name: "a web server that wants something else",
+    input: onServer("no.wasm"),
+    code: "registry-refused",
+  },
+  {
+    name: "another module than the digest's",
+    input: inputOf({
+      module: {
+        type: "HTTP",
+        http: { url: `${registry.url}/m.wasm`, digest: `sha256:${zeros}` },
+      },
+    }),
+    code: "digest-mismatch",
+  },
+  {
+    name: "an XR's URL that leads out of the fence",
+    input: inputOf({
+      module: { type: "HTTP", from: "spec.module" },
+      compositionPolicy: `permit(principal, action == Action::"pullModule", resource in Repository::"${registry.url}");`,
+    }),
+    xr: xr({ url: `${registry.url}/sent-on.wasm`, digest: digestOf("module") }),
+    code: "pull-refused",
+  },
+  {
     name: "a module that does not compile",
     input: path(),
     engine: failing("compile-failed", "the compiler ran out of memory"),
@@ -419,7 +529,8 @@ function failing(
 }
 
 describe("cli/validate says what the server says", () => {
-  afterAll(() => {
+  afterAll(async () => {
+    await registry.stop();
     rmSync(moduleDir, { recursive: true });
     rmSync(cacheDir, { recursive: true, force: true });
   });
@@ -451,6 +562,10 @@ describe("cli/validate says what the server says", () => {
     const file = config.sandboxPolicyFile;
     const operator =
       file === null ? null : await compileOperatorPolicy(file, policies);
+    const loader = createLoader(
+      { ...loaderOptions(config, schemeOptions(config), {}), cacheDir },
+      { clock: realClock, logger, metrics: recordingMetrics() },
+    );
     const runFunction = createRunFunction({
       admission: createAdmission({
         ceilings: inputCeilings(config),
@@ -458,10 +573,7 @@ describe("cli/validate says what the server says", () => {
         engine: policies,
         operatorPolicy: () => operator,
       }),
-      loader: createLoader(
-        { ...loaderOptions(config, schemeOptions(config), {}), cacheDir },
-        { clock: realClock, logger, metrics: recordingMetrics() },
-      ),
+      loader,
       engine: {
         ...fakeEngine(() => Promise.reject(new Error("it ran"))),
         ...row.engine,
@@ -484,6 +596,7 @@ describe("cli/validate says what the server says", () => {
       }),
       openScope(),
     );
+    await loader.close();
     if (answer.kind !== "response") throw new Error(answer.kind);
     const response = fromBinary(RunFunctionResponseSchema, answer.bytes);
     const line = lines.find(({ message }) => message === "request refused");

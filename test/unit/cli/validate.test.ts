@@ -1,15 +1,32 @@
-import { existsSync, readdirSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
 
 import { CommanderError } from "commander";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 
 import {
   AdmissionError,
   type JsonObject,
 } from "../../../src/admission/index.js";
-import { EngineError, type EngineOptions } from "../../../src/engine/index.js";
+import {
+  EngineError,
+  type Engine,
+  type EngineOptions,
+} from "../../../src/engine/index.js";
+import type { FoundModule } from "../../../src/ports.js";
+import {
+  type ScriptedRegistry,
+  startScriptedRegistry,
+} from "../../support/scripted-registry.js";
+import { createCertificateAuthorities } from "../loader/http/certificates.js";
 import {
   compositionOf,
   filesOf,
@@ -908,21 +925,11 @@ requires:
       expect(stdout).toContain("refused [capability-not-supported]");
     });
 
-    it("warns of what it cannot read yet, and of what the XR has yet to choose", async () => {
-      const http = inputOf({
-        module: {
-          type: "HTTP",
-          http: { url: "https://example.com/m", digest: `sha256:${zeros}` },
-        },
-      });
-      const inputs = [ociInput({ ref: pinned }), http, fromInput()];
-
-      const { code, stdout } = await resolve(inputs, {});
+    it("warns of what the XR has yet to choose", async () => {
+      const { code, stdout } = await resolve([fromInput()], {});
 
       expect(code).toBe(0);
       expect(stdout.match(/(?<=^ {2}warning: ).*/gm)).toEqual([
-        "not resolved: module type OCI is not supported yet by --resolve",
-        "not resolved: module type HTTP is not supported yet by --resolve",
         "not resolved: the composite resource chooses the module, give one with --xr",
       ]);
     });
@@ -1011,7 +1018,8 @@ requires:
       const options: EngineOptions[] = [];
       const onEngine = (given: EngineOptions) => options.push(given);
 
-      await resolve([ociInput({ ref: pinned })], {}, { onEngine });
+      await resolve([fromInput()], {}, { onEngine });
+      await resolve([pathInput], {}, { onEngine });
       await validateFile([pathInput], [dir], { onEngine });
 
       expect(options).toEqual([]);
@@ -1056,6 +1064,367 @@ requires:
         stderr: "validate: module Path greeter.wasm: no compiler\n",
       });
       expect(closed).toBe(1);
+    });
+  });
+
+  describe("--resolve of what is elsewhere", () => {
+    const tag = "1.2";
+    const egressFree = JSON.stringify({
+      abi: 1,
+      requires: { credentials: ["db"] },
+    });
+    const permitDb =
+      'permit(principal, action == Action::"spendCredential", resource == Credential::"db");\n';
+
+    async function openRegistry(
+      options?: Parameters<typeof startScriptedRegistry>[0],
+    ): Promise<ScriptedRegistry> {
+      const registry = await startScriptedRegistry(options);
+      onTestFinished(() => registry.stop());
+      return registry;
+    }
+
+    /** A module in the repository a/b of a new registry. */
+    async function publish(manifest?: string) {
+      const registry = await openRegistry();
+      const module = registry.addModule("a/b", {
+        wasm: Buffer.from("module"),
+        tag,
+        ...(manifest !== undefined && { manifest }),
+      });
+      const repository = `${registry.authority}/a/b`;
+      const { manifestDigest } = module;
+      return {
+        ...module,
+        registry,
+        repository,
+        pinned: `${repository}@${manifestDigest}`,
+      };
+    }
+
+    /** One Input, without the summary. */
+    async function resolveInput(
+      input: JsonObject,
+      flags: readonly string[] = [],
+      world: World = {},
+    ) {
+      const { code, stdout, stderr } = await validateFile(
+        [input],
+        ["--resolve", "--output=json", ...flags],
+        world,
+      );
+      return { code, stderr, verdict: jsonLines(stdout)[0] };
+    }
+
+    it("judges a module in a registry, and says which digest to pin", async () => {
+      const { manifestDigest, moduleDigest, repository } =
+        await publish(egressFree);
+      const loaded: FoundModule[] = [];
+      const place = await filesOf({ "p.cedar": permitDb });
+      const load: Engine["load"] = async (module) => {
+        loaded.push(module);
+        const { digest, description } = await module.locate();
+        return { digest, description, abi: 1, release: () => undefined };
+      };
+
+      const outcome = await resolveInput(
+        ociInput({ ref: `${repository}:${tag}` }),
+        [
+          "--allow-unpinned-tags",
+          `--sandbox-policy-file=${join(place, "p.cedar")}`,
+        ],
+        { engine: { load } },
+      );
+
+      expect(outcome).toMatchObject({
+        code: 0,
+        stderr: "",
+        verdict: {
+          verdict: "admitted",
+          module: {
+            type: "OCI",
+            location: `${repository}:${tag}`,
+            digest: manifestDigest,
+          },
+          credentials: ["db"],
+          warnings: [],
+        },
+      });
+      expect(loaded.map(({ digest }) => digest)).toEqual([moduleDigest]);
+    });
+
+    it("judges a module on a web server", async () => {
+      const { layerDigest, registry } = await publish();
+      const url = `${registry.url}/v2/a/b/blobs/${layerDigest}`;
+      const http = (digest: string) =>
+        inputOf({ module: { type: "HTTP", http: { url, digest } } });
+
+      const good = await resolveInput(http(layerDigest));
+      const bad = await resolveInput(http(`sha256:${zeros}`));
+
+      expect(good).toMatchObject({
+        code: 0,
+        verdict: { module: { location: url, digest: layerDigest } },
+      });
+      expect(bad).toMatchObject({
+        code: 1,
+        verdict: {
+          code: "digest-mismatch",
+          message: `cannot resolve module: module HTTP ${url}: expected sha256:${zeros}, got ${layerDigest}`,
+        },
+      });
+    });
+
+    it("holds the manifest's requirements to the policies", async () => {
+      const { pinned, repository, manifestDigest } = await publish(egressFree);
+
+      const outcome = await resolveInput(ociInput({ ref: pinned }));
+
+      expect(outcome).toMatchObject({
+        code: 1,
+        stderr: "",
+        verdict: {
+          code: "operator-policy-missing",
+          message: expect.stringContaining(
+            `module OCI ${repository}@${manifestDigest}`,
+          ) as string,
+          module: { digest: manifestDigest },
+        },
+      });
+    });
+
+    it("refuses what the engine refuses", async () => {
+      const { pinned } = await publish();
+      const load = () =>
+        Promise.reject(new EngineError("module-invalid", "it is text"));
+
+      const outcome = await resolveInput(ociInput({ ref: pinned }), [], {
+        engine: { load },
+      });
+
+      expect(outcome).toMatchObject({
+        code: 1,
+        verdict: {
+          code: "module-invalid",
+          message: `module OCI ${pinned}: it is text`,
+        },
+      });
+    });
+
+    it("[§9 ExpectedDigestMismatch] refuses a tag that leads elsewhere", async () => {
+      const { manifestDigest, repository } = await publish();
+      const expectedDigest = `sha256:${zeros}`;
+      const ref = `${repository}:${tag}`;
+
+      const outcome = await resolveInput(ociInput({ ref, expectedDigest }), [
+        "--allow-unpinned-tags",
+      ]);
+
+      expect(outcome).toMatchObject({
+        code: 1,
+        stderr: "",
+        verdict: {
+          verdict: "refused",
+          code: "expected-digest-mismatch",
+          message: `cannot resolve module: module OCI ${ref}: the tag leads to ${manifestDigest}, module.oci.expectedDigest is ${expectedDigest}`,
+        },
+      });
+    });
+
+    it("refuses a module that is not there", async () => {
+      const { repository } = await publish();
+
+      expect(
+        await resolveInput(ociInput({ ref: `${repository}@sha256:${zeros}` })),
+      ).toMatchObject({ code: 1, verdict: { code: "module-not-found" } });
+    });
+
+    it("fails, and says why, when the registry gives no answer", async () => {
+      const { pinned, registry } = await publish();
+      await registry.stop();
+
+      const outcome = await resolveInput(ociInput({ ref: pinned }));
+
+      expect(outcome).toMatchObject({ code: 2, verdict: undefined });
+      expect(outcome.stderr).toMatch(/^validate: [^\p{C}]+\n$/u);
+      expect(outcome.stderr).toContain(
+        `cannot resolve module: module OCI ${pinned}: ${registry.authority}: `,
+      );
+    });
+
+    it("fails when the registry refuses this machine, where the step names no credential", async () => {
+      const { pinned, registry } = await publish();
+      registry.requireBasic({ username: "u", password: "p" });
+
+      const outcome = await resolveInput(ociInput({ ref: pinned }));
+
+      expect(outcome).toMatchObject({ code: 2, verdict: undefined });
+      expect(outcome.stderr).toContain(`module OCI ${pinned}: `);
+    });
+
+    describe("with a step credential", () => {
+      const login = { username: "me", password: "hunter2" };
+      const stepWith = (ref: string) =>
+        compositionOf([
+          step(ociInput({ ref, credentials: "pull" }), {
+            credentials: [secret("pull")],
+          }),
+        ]);
+      async function dockerConfig(authority: string, password: string) {
+        const auth = Buffer.from(`${login.username}:${password}`);
+        const auths = { [authority]: { auth: auth.toString("base64") } };
+        const config = await filesOf({
+          "config.json": JSON.stringify({ auths }),
+        });
+        return { env: { DOCKER_CONFIG: config } };
+      }
+
+      it("pulls with this machine's Docker config instead", async () => {
+        const { pinned, registry, manifestDigest } = await publish();
+        registry.requireBasic(login);
+
+        const outcome = await resolveInput(
+          stepWith(pinned),
+          [],
+          await dockerConfig(registry.authority, login.password),
+        );
+
+        expect(outcome).toMatchObject({
+          code: 0,
+          stderr: "",
+          verdict: {
+            verdict: "admitted",
+            module: { digest: manifestDigest },
+            // The pull credential is the runtime's to use, not the module's.
+            credentials: [],
+            warnings: [],
+          },
+        });
+      });
+
+      it.each([
+        {
+          name: "there is none for it",
+          world: () => Promise.resolve({}),
+        },
+        {
+          name: "the registry refuses the one for it",
+          world: (authority: string) => dockerConfig(authority, "other"),
+        },
+        {
+          name: "it cannot be read",
+          world: async () => ({
+            env: {
+              DOCKER_CONFIG: await filesOf({ "config.json": "{hunter2" }),
+            },
+          }),
+        },
+      ])("warns when $name", async ({ world }) => {
+        const { pinned, registry } = await publish();
+        registry.requireBasic(login);
+
+        const outcome = await resolveInput(
+          stepWith(pinned),
+          [],
+          await world(registry.authority),
+        );
+
+        expect(outcome).toMatchObject({
+          code: 0,
+          stderr: "",
+          verdict: {
+            verdict: "admitted",
+            credentials: null,
+            warnings: [{ code: "not-resolved" }],
+          },
+        });
+        const text = JSON.stringify(outcome.verdict?.["warnings"]);
+        expect(text).toContain(
+          `not resolved: the step credential \\"pull\\" is in the cluster, and with this machine's Docker config: cannot resolve module: module OCI ${pinned}: `,
+        );
+        expect(text).not.toContain("hunter2");
+      });
+    });
+
+    describe("TLS", () => {
+      const authorities = createCertificateAuthorities();
+      const file = join(mkdtempSync(join(tmpdir(), "validate-ca-")), "ca.crt");
+      writeFileSync(file, authorities.authority("ca"));
+      const leaf = authorities.leaf({
+        authority: "ca",
+        altNames: "DNS:localhost",
+      });
+      afterAll(() => {
+        authorities.remove();
+        rmSync(dirname(file), { recursive: true });
+      });
+
+      async function pinnedOverTls() {
+        const registry = await openRegistry({ tls: leaf });
+        const wasm = Buffer.from("module");
+        const { manifestDigest } = registry.addModule("a/b", { wasm });
+        const { authority } = registry;
+        return { authority, pinned: `${authority}/a/b@${manifestDigest}` };
+      }
+
+      it("is spoken with a registry that has a --registry-ca", async () => {
+        const { authority, pinned } = await pinnedOverTls();
+
+        expect(
+          await resolveInput(ociInput({ ref: pinned }), [
+            `--registry-ca=${authority}=${file}`,
+          ]),
+        ).toMatchObject({ code: 0, stderr: "" });
+      });
+
+      it("fails with a certificate that nobody vouches for", async () => {
+        const { authority, pinned } = await pinnedOverTls();
+
+        const outcome = await resolveInput(ociInput({ ref: pinned }), [
+          `--registry-ca=other.example=${file}`,
+          // Loopback is spoken to in the clear unless something is known of it.
+          `--registry-ca=${authority}=${await otherCa()}`,
+        ]);
+
+        expect(outcome).toMatchObject({ code: 2, verdict: undefined });
+        expect(outcome.stderr).toContain(`module OCI ${pinned}: `);
+      });
+
+      async function otherCa(): Promise<string> {
+        const other = authorities.authority("other");
+        return join(await filesOf({ "ca.crt": other }), "ca.crt");
+      }
+
+      it("is not spoken with an --insecure-registry", async () => {
+        const url = "http://insecure.example:5000/m";
+        const input = inputOf({
+          module: {
+            type: "HTTP",
+            http: { url, digest: `sha256:${zeros}` },
+          },
+        });
+        const judge = async (...flags: readonly string[]) => {
+          const { stdout } = await validateFile([input], flags);
+          return stdout.split("\n")[0];
+        };
+
+        expect(await judge()).toContain("refused [input-invalid]");
+        expect(
+          await judge("--insecure-registry=insecure.example:5000"),
+        ).toContain(`OK (HTTP ${url}, `);
+      });
+
+      it("fails for a CA that cannot be used, resolving or not", async () => {
+        const outcome = await validateFile(
+          [pathInput],
+          [dir, "--registry-ca=ghcr.io=/nowhere"],
+        );
+
+        expect(outcome).toMatchObject({ code: 2, stdout: "" });
+        expect(outcome.stderr).toMatch(
+          /^validate: --registry-ca ghcr\.io: ENOENT[^\n]*\n$/,
+        );
+      });
     });
   });
 

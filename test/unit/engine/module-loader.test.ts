@@ -18,6 +18,8 @@ import {
   type ModuleStore,
 } from "../../../src/engine/module-store.js";
 import type { ModuleKind, NativeEngine } from "../../../src/engine/native.js";
+import { LoaderError } from "../../../src/loader/index.js";
+import type { ModuleFile } from "../../../src/ports.js";
 import {
   clock,
   createLogCollector,
@@ -521,6 +523,138 @@ describe("engine/module-loader failures", () => {
     const error = await refusal(parts.loader.load(m1, scope(-1)));
 
     expect(error.code).toBe("module-invalid");
+  });
+});
+
+describe("engine/module-loader bytes that are elsewhere", () => {
+  /** A module whose bytes come when the test says so, if they come. */
+  function remote(
+    locate: () => Promise<ModuleFile>,
+    description = m1.description,
+  ) {
+    const { digest } = m1;
+    return { digest, description, locate: vi.fn(locate) };
+  }
+  const here = () => m1.locate();
+  const gone = new LoaderError(
+    "registry-unreachable",
+    "cannot resolve module: module Path m1.wasm: no answer",
+  );
+
+  it("fetches nothing for what memory or disk has", async () => {
+    const parts = setUp();
+    parts.sealed.set(`/cache/${m1.digest}`, "core");
+    const module = remote(() => Promise.reject(gone));
+
+    const fromDisk = await parts.loader.load(module, scope());
+    const fromMemory = await parts.loader.load(module, scope());
+
+    expect(fromMemory.module).toBe(fromDisk.module);
+    expect(module.locate).not.toHaveBeenCalled();
+    expect(parts.calls()).toMatchObject({ checks: 0, compiles: 0, loads: 1 });
+  });
+
+  it("fetches once for all who wait", async () => {
+    const parts = setUp();
+    const modules = Array.from({ length: 10 }, () => remote(here));
+
+    await Promise.all(
+      modules.map((module) => parts.loader.load(module, scope())),
+    );
+
+    const fetches = modules.map(({ locate }) => locate.mock.calls.length);
+    expect(fetches.reduce((sum, n) => sum + n)).toBe(1);
+    expect(parts.calls()).toMatchObject({ checks: 1, compiles: 1 });
+  });
+
+  it("passes on why they cannot be had as it is, and does not remember it", async () => {
+    const parts = setUp();
+    const module = remote(() => Promise.reject(gone));
+
+    await expect(parts.loader.load(module, scope())).rejects.toBe(gone);
+    await expect(parts.loader.load(module, scope())).rejects.toBe(gone);
+
+    expect(module.locate).toHaveBeenCalledTimes(2);
+    module.locate.mockImplementation(here);
+    expect((await parts.loader.load(module, scope())).module.abi).toBe(1);
+  });
+
+  it("has who waits for another's fetch try his own when that fails", async () => {
+    const parts = setUp();
+    const first = deferred<ModuleFile>();
+    const mine = remote(() => first.promise);
+    const other = remote(here);
+
+    const failing = parts.loader.load(mine, scope());
+    const waiting = parts.loader.load(other, scope());
+    await settle();
+    expect(other.locate).not.toHaveBeenCalled();
+    first.reject(gone);
+
+    await expect(failing).rejects.toBe(gone);
+    expect((await waiting).module.abi).toBe(1);
+    expect(mine.locate).toHaveBeenCalledTimes(1);
+    expect(other.locate).toHaveBeenCalledTimes(1);
+  });
+
+  it("tells everybody his own failure and nobody another's", async () => {
+    const parts = setUp();
+    const errors = ["a", "b", "c"].map(
+      (host) => new LoaderError("registry-auth-failed", `${host}: 401`),
+    );
+    const modules = errors.map((error) => remote(() => Promise.reject(error)));
+
+    const outcomes = await Promise.allSettled(
+      modules.map((module) => parts.loader.load(module, scope())),
+    );
+
+    expect(outcomes).toEqual(
+      errors.map((reason) => ({ status: "rejected", reason })),
+    );
+    for (const { locate } of modules) expect(locate).toHaveBeenCalledTimes(1);
+    expect(parts.calls().checks).toBe(0);
+  });
+
+  it("lets the failure of the bytes themselves be everybody's", async () => {
+    const parts = setUp();
+    parts.check.mockResolvedValueOnce(noModule);
+    const other = remote(here, "Path b.wasm");
+
+    const messages = await Promise.all([
+      failure(parts.loader),
+      refusal(parts.loader.load(other, scope())).then(({ code }) => code),
+    ]);
+
+    expect(messages[1]).toBe("module-invalid");
+    expect(other.locate).not.toHaveBeenCalled();
+  });
+
+  it("says that it is still being fetched, and then that it is compiling", async () => {
+    const parts = setUp();
+    const bytes = deferred<ModuleFile>();
+    const end = slowCompile(parts);
+    const module = remote(() => bytes.promise);
+
+    const early = refusal(parts.loader.load(module, scope(2_000)));
+    await vi.advanceTimersByTimeAsync(2_000);
+    bytes.resolve(await m1.locate());
+    await settle();
+    const late = refusal(parts.loader.load(module, scope(1_000)));
+    await vi.advanceTimersByTimeAsync(1_000);
+
+    expect(await early).toMatchObject({
+      code: "still-compiling",
+      message:
+        "module Path m1.wasm is still being fetched (for 2 s so far): the request's deadline came first, the fetch goes on",
+    });
+    expect(await late).toMatchObject({
+      code: "still-compiling",
+      message:
+        "module Path m1.wasm is still compiling (for 3 s so far): the request's deadline came first, the compile goes on",
+    });
+    end.resolve(null);
+    await settle();
+    expect(store.size).toBe(1);
   });
 });
 

@@ -154,6 +154,72 @@ describe("function/response", () => {
     );
   });
 
+  describe("with a warning", () => {
+    const warning = "ghcr.io/a/b:v1: no answer";
+    const result = responseBytes({
+      results: [{ severity: Severity.WARNING, message: warning }],
+    });
+    const finish = (bytes: Uint8Array, text = warning) =>
+      finishResponse(bytes, meta, description, text);
+
+    it("puts it behind the module's own bytes", () => {
+      const bytes = responseBytes({
+        meta: { tag: "own" },
+        results: [{ severity: Severity.NORMAL, message: "greeted" }],
+      });
+
+      expect(finish(bytes)).toEqual(Buffer.concat([bytes, result]));
+      expect(decode(finish(bytes)).results).toMatchObject([
+        { severity: Severity.NORMAL, message: "greeted" },
+        { severity: Severity.WARNING, message: warning },
+      ]);
+    });
+
+    it("puts it behind the meta that the module did not give", () => {
+      const bytes = responseBytes({ desired: { resources: { a: {} } } });
+
+      expect(finish(bytes)).toEqual(
+        Buffer.concat([finishResponse(bytes, meta, description), result]),
+      );
+    });
+
+    it("leaves it out of an answer that it would make too large", () => {
+      const largest = sized(maxResponseBytes - result.length);
+      const larger = sized(maxResponseBytes - result.length + 1);
+
+      expect(finish(largest)).toHaveLength(maxResponseBytes);
+      expect(finish(larger)).toBe(larger);
+    });
+
+    it("leaves it out, not the meta, where there is no room for both", () => {
+      const metaBytes = finishResponse(new Uint8Array(), meta, description);
+      const bytes = bytesField(
+        1023,
+        new Uint8Array(maxResponseBytes - metaBytes.length - 6),
+      );
+
+      const answer = finish(bytes);
+
+      expect(answer).toHaveLength(maxResponseBytes);
+      expect(answer.subarray(bytes.length)).toEqual(Buffer.from(metaBytes));
+    });
+
+    it("refuses what is too large without it, too", () => {
+      expect(() => finish(sized(maxResponseBytes + 1))).toThrow(
+        "returned 4194305 bytes",
+      );
+    });
+
+    it("makes one line of it, and no long one", () => {
+      const text = `a\nb\u2028${"x".repeat(5_000)}`;
+
+      const { results } = decode(finish(new Uint8Array(), text));
+
+      expect(results[0]?.message).toMatch(/^a b x+…$/);
+      expect(Buffer.byteLength(results[0]?.message ?? "")).toBe(4_096);
+    });
+  });
+
   it("names the three largest resources, escaped and cut", () => {
     const bytes = concat(
       responseBytes({

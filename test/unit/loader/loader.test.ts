@@ -1,59 +1,97 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { sourceParsers } from "../../support/source-parsers.js";
-import {
-  type ScriptedRegistry,
-  startScriptedRegistry,
-} from "../../support/scripted-registry.js";
-import { createTestLoader, openScope, pinned } from "./loading.js";
+import { LoaderError } from "../../../src/loader/index.js";
+import type { ModuleSource } from "../../../src/ports.js";
+import { createTestLoader, openScope } from "./loading.js";
 
-const WASM = Buffer.from("\0asm\x01\0\0\0 a module");
+const NOTHING = { credentialOf: () => null, redirectFence: null };
 
 let dir: string;
-let registry: ScriptedRegistry;
 
-beforeEach(async () => {
+beforeEach(() => {
   dir = mkdtempSync(path.join(tmpdir(), "loader-"));
-  registry = await startScriptedRegistry();
 });
 
-afterEach(async () => {
-  await registry.stop();
+afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
 describe("loader/loader", () => {
-  it("smoke", async () => {
-    const { manifestDigest, moduleDigest } = await registry.addModule("a/b", {
-      wasm: WASM,
+  it("finds a file where it lies, and says that it was used", async () => {
+    writeFileSync(path.join(dir, "a.wasm"), "module");
+    const { loader } = open({ moduleDir: dir });
+
+    const found = await loader.resolve(at("a.wasm"), NOTHING, openScope());
+
+    const { digest, description } = found.module;
+    const filePath = path.join(dir, "a.wasm");
+    expect(description).toBe("Path a.wasm");
+    expect(await found.module.locate()).toEqual({
+      digest,
+      description,
+      filePath,
+      sizeBytes: 6,
     });
-    const { loader } = createTestLoader({ cacheDir: dir });
-    const source = pinned(`${registry.authority}/a/b`, manifestDigest);
+    expect(found.manifestDigest).toBeNull();
+    expect(found.warning).toBeNull();
+    expect(await found.readManifest(openScope())).toBeNull();
+    expect([...loader.usedSince(-Infinity)]).toEqual([digest]);
+  });
+
+  it("reads the manifest that a Path source names", async () => {
+    writeFileSync(path.join(dir, "a.wasm"), "module");
+    writeFileSync(path.join(dir, "a.yaml"), "abi: 1");
+    const { loader } = open({ moduleDir: dir });
 
     const found = await loader.resolve(
-      source,
-      { credentialOf: () => null, redirectFence: null },
+      at("a.wasm", "a.yaml"),
+      NOTHING,
       openScope(),
     );
-    expect(found.module.digest).toBe(moduleDigest);
-    const file = await found.module.locate();
-    expect(await readFile(file.filePath)).toEqual(WASM);
-    console.log(
-      registry.requests.map((r) => r.method + " " + r.path),
-      file,
-      sourceParsers.parseDigest("x").kind,
+
+    expect(await found.readManifest(openScope())).toMatchObject({
+      form: "file",
+      bytes: Buffer.from("abi: 1"),
+    });
+  });
+
+  it("refuses a Path source without --module-dir", async () => {
+    const { loader } = open({ moduleDir: null });
+
+    const refusal = loader.resolve(at("a.wasm"), NOTHING, openScope());
+
+    await expect(refusal).rejects.toThrow(LoaderError);
+    await expect(refusal).rejects.toMatchObject({
+      code: "module-dir-unset",
+      message:
+        "cannot resolve module: module Path a.wasm: the runtime has no --module-dir",
+    });
+  });
+
+  it("says where blobs and manifests lie", () => {
+    const { loader } = open({ moduleDir: null });
+
+    expect(loader.directories()).toEqual([
+      { kind: "blob", directory: path.join(dir, "cache/blobs") },
+      { kind: "manifest", directory: path.join(dir, "cache/manifests") },
+    ]);
+  });
+
+  it("does not open where its caches cannot be made", () => {
+    writeFileSync(path.join(dir, "cache"), "a file");
+
+    expect(() => open({ moduleDir: null })).toThrow(
+      expect.objectContaining({ code: "cache-unwritable" }),
     );
-    const t = performance.now();
-    for (let i = 0; i < 2000; i++)
-      await loader.resolve(
-        source,
-        { credentialOf: () => null, redirectFence: null },
-        openScope(),
-      );
-    console.log("us per resolve", (performance.now() - t) / 2);
-    await loader.close();
   });
 });
+
+function open(options: { readonly moduleDir: string | null }) {
+  return createTestLoader({ cacheDir: path.join(dir, "cache"), ...options });
+}
+
+function at(file: string, manifestPath: string | null = null): ModuleSource {
+  return { type: "Path", path: file, manifestPath };
+}

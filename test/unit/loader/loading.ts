@@ -87,3 +87,26 @@ function parsed<T>(result: Parsed<T>): T {
   if (result.kind === "ok") return result.value;
   throw new Error(result.message);
 }
+
+type HttpSource = Extract<ModuleSource, { type: "HTTP" }>;
+
+/** A module on a web server; its manifest, if it has one, may be anywhere. */
+export function atUrl(
+  href: string,
+  digest: Digest,
+  manifest: { readonly href: string; readonly digest: Digest } | null = null,
+): HttpSource {
+  const urlOf = (text: string) => parsed(sourceParsers.parseHttpUrl(text));
+  return {
+    type: "HTTP",
+    url: urlOf(href),
+    digest,
+    manifest:
+      manifest === null
+        ? null
+        : {
+            url: urlOf(manifest.href),
+            digest: manifest.digest,
+          },
+  };
+}

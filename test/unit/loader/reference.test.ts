@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseReference } from "../../../src/loader/reference.js";
+import { createIsPlainHttp } from "../../../src/loader/registry-scheme.js";
 
 const HEX = "0123456789abcdef".repeat(4);
 const DIGEST = `sha256:${HEX}`;
@@ -54,6 +55,13 @@ describe("loader/reference", () => {
       { text: "localhost.evil.test/x", want: "localhost.evil.test/x" },
       { text: "127.0.0.1.evil.test/x", want: "127.0.0.1.evil.test/x" },
       { text: "127.0.0.1.evil.test:80/x", want: "127.0.0.1.evil.test:80/x" },
+      { text: "127.0.0.1.evil.test:443/x", want: "127.0.0.1.evil.test/x" },
+      { text: "localhost.evil.test:80/x", want: "localhost.evil.test:80/x" },
+      { text: "localhost.evil.test:443/x", want: "localhost.evil.test/x" },
+      { text: "localhost5000.evil.test/x", want: "localhost5000.evil.test/x" },
+      { text: "[2001:db8::1]:80/x", want: "[2001:db8::1]:80/x" },
+      { text: "128.0.0.1:80/x", want: "128.0.0.1:80/x" },
+      { text: "127.8.9.10:80/x", want: "127.8.9.10/x" },
       // without its port the name would be a repository's
       { text: "reg:443/a", want: "reg:443/a" },
       { text: "reg./a", want: "reg:443/a" },
@@ -312,6 +320,222 @@ describe("loader/reference", () => {
     ])("$text", ({ text, want }) => {
       expect(parseReference(text)).toEqual({ kind: "error", message: want });
     });
+  });
+
+  describe("drops the port that is the default of how a registry is spoken to", () => {
+    const named = ["reg.test"];
+    const at443 = ["reg.test:443"];
+    const at80 = ["reg.test:80"];
+    const at5000 = ["reg.test:5000"];
+
+    it.each<{
+      text: string;
+      want: string;
+      /** Whether what is wanted is spoken to in the clear. */
+      isPlain: boolean;
+      insecureHosts?: readonly string[];
+      cas?: readonly string[];
+    }>([
+      // an insecure host, on every port
+      {
+        insecureHosts: named,
+        text: "reg.test",
+        want: "reg.test",
+        isPlain: true,
+      },
+      {
+        insecureHosts: named,
+        text: "REG.test.:80",
+        want: "reg.test",
+        isPlain: true,
+      },
+      {
+        insecureHosts: named,
+        text: "reg.test:443",
+        want: "reg.test:443",
+        isPlain: true,
+      },
+      {
+        insecureHosts: named,
+        text: "reg.test:5000",
+        want: "reg.test:5000",
+        isPlain: true,
+      },
+      {
+        insecureHosts: named,
+        text: "x.reg.test:443",
+        want: "x.reg.test",
+        isPlain: false,
+      },
+      {
+        insecureHosts: named,
+        text: "x.reg.test:80",
+        want: "x.reg.test:80",
+        isPlain: false,
+      },
+      // port 443 alone, which is where https would have gone
+      {
+        insecureHosts: at443,
+        text: "reg.test",
+        want: "reg.test:443",
+        isPlain: true,
+      },
+      {
+        insecureHosts: at443,
+        text: "reg.test:443",
+        want: "reg.test:443",
+        isPlain: true,
+      },
+      {
+        insecureHosts: at443,
+        text: "reg.test:80",
+        want: "reg.test:80",
+        isPlain: false,
+      },
+      // port 80 alone
+      {
+        insecureHosts: at80,
+        text: "reg.test",
+        want: "reg.test",
+        isPlain: true,
+      },
+      {
+        insecureHosts: at80,
+        text: "reg.test:80",
+        want: "reg.test",
+        isPlain: true,
+      },
+      {
+        insecureHosts: at80,
+        text: "reg.test:443",
+        want: "reg.test:443",
+        isPlain: false,
+      },
+      // another port alone
+      {
+        insecureHosts: at5000,
+        text: "reg.test",
+        want: "reg.test",
+        isPlain: false,
+      },
+      {
+        insecureHosts: at5000,
+        text: "reg.test:443",
+        want: "reg.test",
+        isPlain: false,
+      },
+      {
+        insecureHosts: at5000,
+        text: "reg.test:80",
+        want: "reg.test:80",
+        isPlain: false,
+      },
+      {
+        insecureHosts: at5000,
+        text: "reg.test:5000",
+        want: "reg.test:5000",
+        isPlain: true,
+      },
+      {
+        insecureHosts: at5000,
+        text: "reg.test:50000",
+        want: "reg.test:50000",
+        isPlain: false,
+      },
+      // a CA means TLS, on loopback and for an insecure host, too
+      {
+        cas: ["localhost"],
+        text: "localhost",
+        want: "localhost",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost"],
+        text: "localhost:443",
+        want: "localhost",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost"],
+        text: "localhost:80",
+        want: "localhost:80",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost"],
+        text: "localhost:5000",
+        want: "localhost:5000",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost"],
+        text: "127.0.0.1:80",
+        want: "127.0.0.1",
+        isPlain: true,
+      },
+      {
+        cas: ["localhost:5000"],
+        text: "localhost:5000",
+        want: "localhost:5000",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost:5000"],
+        text: "localhost:80",
+        want: "localhost",
+        isPlain: true,
+      },
+      {
+        cas: ["localhost:5000"],
+        text: "localhost:443",
+        want: "localhost:443",
+        isPlain: true,
+      },
+      {
+        cas: ["localhost:80"],
+        text: "localhost:80",
+        want: "localhost:80",
+        isPlain: false,
+      },
+      {
+        cas: ["localhost:443"],
+        text: "localhost:443",
+        want: "localhost:443",
+        isPlain: false,
+      },
+      { cas: ["[::1]"], text: "[::1]:443", want: "[::1]", isPlain: false },
+      {
+        insecureHosts: named,
+        cas: named,
+        text: "reg.test:443",
+        want: "reg.test",
+        isPlain: false,
+      },
+      {
+        insecureHosts: named,
+        cas: named,
+        text: "reg.test:80",
+        want: "reg.test:80",
+        isPlain: false,
+      },
+    ])(
+      "$text with insecure $insecureHosts and CAs for $cas",
+      ({ text, want, isPlain, insecureHosts = [], cas = [] }) => {
+        const isPlainHttp = createIsPlainHttp({
+          insecureHosts,
+          registryCas: new Map(cas.map((host) => [host, "PEM"])),
+        });
+
+        const result = parseReference(`${text}/x:v1`, isPlainHttp);
+
+        expect(result).toMatchObject({
+          value: { registry: want, location: `${want}/x` },
+        });
+        expect(isPlainHttp(want)).toBe(isPlain);
+        // It is read as the same again.
+        expect(parseReference(`${want}/x:v1`, isPlainHttp)).toEqual(result);
+      },
+    );
   });
 
   it("reads what it has written as the same again", () => {

@@ -92,6 +92,7 @@ describe("loader/http/redirects", () => {
     const admitted: string[] = [];
     const follow = following(send, (url) => {
       admitted.push(url.href);
+      return undefined;
     });
 
     await follow(get("https://h.test:5000/v2/a?q=1"), endless());
@@ -153,7 +154,10 @@ describe("loader/http/redirects", () => {
     const five = scripted(loop(), loop(), loop(), loop(), loop(), last);
     const six = scripted(loop(), loop(), loop(), loop(), loop(), loop());
     const admitted: URL[] = [];
-    const admit = (url: URL) => void admitted.push(url);
+    const admit = (url: URL) => {
+      admitted.push(url);
+      return undefined;
+    };
 
     expect(
       await following(five, admit)(get("https://h.test/a"), endless()),
@@ -169,12 +173,23 @@ describe("loader/http/redirects", () => {
     expect(admitted).toHaveLength(10);
   });
 
+  it("asks for the spelling that was admitted", async () => {
+    const send = scripted(redirect("https://ok.test/s%65cret"), answer());
+    const follow = following(send, () => new URL("https://ok.test/secret"));
+
+    await follow(get("https://h.test/a"), endless());
+
+    expect(send.requests.at(-1)?.url.href).toBe("https://ok.test/secret");
+  });
+
   it("asks about each hop before it sends anything there", async () => {
     const moved = redirect("https://bad.test/");
     const send = scripted(redirect("https://ok.test/"), moved);
     const refusal = new Error("refused");
     const follow = following(send, (url) =>
-      url.hostname === "bad.test" ? Promise.reject(refusal) : Promise.resolve(),
+      url.hostname === "bad.test"
+        ? Promise.reject(refusal)
+        : Promise.resolve(undefined),
     );
 
     await expect(follow(get("https://h.test/a"), endless())).rejects.toBe(
@@ -212,10 +227,10 @@ describe("loader/http/redirects", () => {
     const admitted: URL[] = [];
 
     await expect(
-      following(scripted(moved), (url) => void admitted.push(url))(
-        get("https://h.test/a"),
-        endless(),
-      ),
+      following(scripted(moved), (url) => {
+        admitted.push(url);
+        return undefined;
+      })(get("https://h.test/a"), endless()),
     ).rejects.toMatchObject({ code: "redirect-refused", message: want });
     expect(admitted).toEqual([]);
     expect(moved.discards).toBe(1);
@@ -255,6 +270,6 @@ function redirect(location: string, status = 307) {
   return answer({ status, headers: { location: [location] } });
 }
 
-function admitAll(): void {
-  // Every hop is fine.
+function admitAll(): undefined {
+  return undefined;
 }

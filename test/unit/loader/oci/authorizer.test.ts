@@ -441,7 +441,7 @@ describe("loader/oci/authorizer", () => {
 
       expect(failure).toEqual({
         code: "token-realm-refused",
-        message: `ghcr.io sends for tokens to ${realm}, which is not known to be its token server`,
+        message: `ghcr.io sends for tokens to ${realm}, which is not known to be its token server (--registry-token-server)`,
       });
       expect(seen()).toEqual(["GET ghcr.io/v2/ -"]);
       expect(unfinished()).toBe(0);

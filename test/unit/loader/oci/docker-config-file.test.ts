@@ -39,18 +39,18 @@ describe("loader/oci/docker-config-file", () => {
   it.each([
     {
       name: "DOCKER_CONFIG before HOME",
-      env: { DOCKER_CONFIG: "/etc/docker-config", HOME: "/home/u" },
+      env: { DOCKER_CONFIG: "/etc/docker-config", HOME: "/homes/u" },
       want: "/etc/docker-config/config.json",
     },
     {
       name: "HOME",
-      env: { HOME: "/home/u" },
-      want: "/home/u/.docker/config.json",
+      env: { HOME: "/homes/u" },
+      want: "/homes/u/.docker/config.json",
     },
     {
       name: "HOME when DOCKER_CONFIG is empty",
-      env: { DOCKER_CONFIG: "", HOME: "/home/u" },
-      want: "/home/u/.docker/config.json",
+      env: { DOCKER_CONFIG: "", HOME: "/homes/u" },
+      want: "/homes/u/.docker/config.json",
     },
     { name: "nothing when HOME is empty", env: { HOME: "" }, want: null },
     { name: "nothing of its own", env: {}, want: null },

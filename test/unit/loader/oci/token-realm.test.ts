@@ -120,7 +120,7 @@ describe("loader/oci/token-realm", () => {
 
     expect(admitted).toEqual({
       kind: "error",
-      message: `${registry} sends for tokens to ${server}, which is not known to be its token server`,
+      message: `${registry} sends for tokens to ${server}, which is not known to be its token server (--registry-token-server)`,
     });
   });
 
@@ -185,7 +185,7 @@ describe("loader/oci/token-realm", () => {
 
     expect(admitted).toEqual({
       kind: "error",
-      message: `ghcr.io sends for tokens to ${server}, which is not known to be its token server`,
+      message: `ghcr.io sends for tokens to ${server}, which is not known to be its token server (--registry-token-server)`,
     });
   });
 

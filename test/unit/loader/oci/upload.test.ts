@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Send } from "../../../../src/loader/http/transport.js";
 import { buildArtifact } from "../../../../src/loader/oci/artifact.js";
+import { registryWords } from "../../../../src/loader/oci/registry-words.js";
 import {
   pushArtifact,
   type PushProgress,
@@ -390,6 +391,7 @@ describe("loader/oci/upload", () => {
       {
         send,
         sendElsewhere: send,
+        wordsOf,
         plainHttp: false,
         onProgress: () => undefined,
       },
@@ -419,6 +421,7 @@ function push(target: Partial<PushTarget>) {
           scope,
         ),
       sendElsewhere: sendInScope,
+      wordsOf,
       plainHttp: true,
       onProgress: (event) => events.push(event),
     },
@@ -451,4 +454,8 @@ function kindOf({ method, target }: Received): string {
 
 function withoutUploadId(asked: string): string {
   return asked.replace(/ .*\/blobs\/uploads\/.*$/u, " uploads");
+}
+
+function wordsOf(_: unknown, start: Uint8Array): string {
+  return registryWords(start);
 }
