@@ -73,8 +73,6 @@ describe("integration/loader/numbers", () => {
     const at = `/v2/${REPOSITORY}`;
     const once = [
       `GET ${at}/manifests/${manifestDigest}`,
-      // Whether the repository has the layer, which may be here from another one.
-      `HEAD ${at}/blobs/${layerDigest}`,
       `GET ${at}/blobs/${layerDigest}`,
     ];
     expect(asked()).toEqual(once);
