@@ -167,12 +167,14 @@ async function runModule(
         },
         scope,
       );
-      return finishResponse(
+      const finished = finishResponse(
         answer,
         { tag: request.tag, ttlNanos },
         description,
-        found.warning,
+        found.warning?.text ?? null,
       );
+      found.warning?.said();
+      return finished;
     } finally {
       lease.release();
     }

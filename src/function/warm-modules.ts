@@ -8,7 +8,7 @@ import { createRequestScope } from "../request-scope.js";
 const BUDGET_MS = 600_000;
 
 /**
- * Loads modules into memory, one after the other, as a request would that has no step credential.
+ * Loads modules into memory, as requests would that have no step credential.
  * One that cannot be loaded is logged: a request for it says why, and every other one is served.
  * Never rejects.
  */
@@ -19,7 +19,7 @@ export async function warmModules(
   logger: Logger,
 ): Promise<void> {
   const context = { credentialOf: () => null, redirectFence: null };
-  for (const source of sources) {
+  const warm = async (source: ModuleSource): Promise<void> => {
     const startedAtMs = clock.monotonicMs();
     const scope = createRequestScope({ deadlineAtMs: startedAtMs + BUDGET_MS });
     try {
@@ -34,5 +34,6 @@ export async function warmModules(
         "cannot load a module of --warm-modules",
       );
     }
-  }
+  };
+  await Promise.all(sources.map(warm));
 }

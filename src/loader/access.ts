@@ -32,7 +32,13 @@ export interface Access {
   prove(claim: Claim, isPublic: boolean): Promise<void>;
   /** The place refused. */
   disprove(claim: Claim): Promise<void>;
+  /** Whether the last answer of a place to this identity was a refusal; survives restarts. */
+  wasRefused(request: Refusable): Promise<boolean>;
+  setRefused(request: Refusable, isRefused: boolean): Promise<void>;
 }
+
+/** What may be refused without being known by a digest: a tag. */
+export type Refusable = Omit<Claim, "digest">;
 
 export const ANONYMOUS = "anonymous";
 /** How long a place that gives no answer may leave a proof as it is. */
@@ -51,12 +57,16 @@ export function createAccess(
   /** When claims were proved, so that most requests do not look into the store. */
   const known = new LRUCache<string, number>({ max: MAX_REMEMBERED });
 
+  let changes = 0;
+
   async function provedAt(claim: Claim): Promise<number | null> {
-    const key = keyOf(claim);
+    const key = claimKey(claim);
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
+    const before = changes;
     const stored = await store.provedAt(claim);
-    if (stored !== null) known.set(key, stored);
+    // What was disproved meanwhile must not come back.
+    if (stored !== null && before === changes) known.set(key, stored);
     return stored;
   }
 
@@ -84,17 +94,45 @@ export function createAccess(
     async prove(claim, isPublic) {
       const proved = isPublic ? { ...claim, identity: ANONYMOUS } : claim;
       const nowMs = clock.nowMs();
-      known.set(keyOf(proved), nowMs);
+      known.set(claimKey(proved), nowMs);
       await store.record(proved, nowMs);
     },
 
+    async wasRefused(request) {
+      return (await provedAt(refusalOf(request))) !== null;
+    },
+
+    async setRefused(request, isRefused) {
+      const refusal = refusalOf(request);
+      const isSet = (await provedAt(refusal)) !== null;
+      if (isSet === isRefused) return;
+      const nowMs = clock.nowMs();
+      if (isRefused) {
+        known.set(claimKey(refusal), nowMs);
+        await store.record(refusal, nowMs);
+      } else {
+        changes += 1;
+        known.delete(claimKey(refusal));
+        await store.forget(refusal);
+      }
+    },
+
     async disprove(claim) {
-      known.delete(keyOf(claim));
+      changes += 1;
+      known.delete(claimKey(claim));
       await store.forget(claim);
     },
   };
 }
 
-function keyOf({ place, digest, identity }: Claim): string {
+/** Tells claims apart in memory. */
+export function claimKey({ place, digest, identity }: Claim): string {
   return `${identity} ${digest} ${place}`;
+}
+
+const NO_DIGEST: Digest = `sha256:${"0".repeat(64)}`;
+
+/** A record like the others; no place is named so. */
+function refusalOf({ place, identity }: Refusable): Claim {
+  return { place: `refused ${place}`, digest: NO_DIGEST, identity };
 }

@@ -1,6 +1,7 @@
 import type { Clock, Digest, Logger, Metrics, RequestScope } from "../ports.js";
-import { LoaderError } from "./error.js";
+import { isUnreachable, LoaderError } from "./error.js";
 import { createFlights, FAILURE_HOLDS_MS } from "./flights.js";
+import { refuse } from "./refuse.js";
 import type { BlobStore, StoredBlob } from "./store/blob-store.js";
 
 /** How bytes that are not here can be had. */
@@ -13,7 +14,7 @@ export interface BlobOrigin {
    * yet that they can be had from there. Looked at again where the fetch is shared.
    */
   mustDeliver(): Promise<boolean>;
-  /** Begins to deliver the bytes. Throws LoaderError, its reason alone. */
+  /** Begins to deliver the bytes. Throws LoaderError, its reason alone, and what a fence throws. */
   fetch(scope: RequestScope): Promise<Delivery>;
 }
 
@@ -21,14 +22,18 @@ export interface BlobOrigin {
 export interface Delivery {
   /** From their beginning; throws LoaderError, its reason alone. */
   readonly chunks: AsyncIterable<Uint8Array>;
+  /** The server that delivers in the stead of the one that was asked; null = that one does. Escaped. */
+  readonly sentOnTo: string | null;
   /** To be called once they have turned out to be those of the digest. */
   verified(): Promise<void>;
+  /** Throws away what was not read. Never rejects. */
+  discard(): Promise<void>;
 }
 
 /** Large content on this machine, by digest. */
 export interface Blobs {
   /**
-   * The file of a blob: verified when it is here, else fetched. Whoever asks for the same meanwhile
+   * The file of a blob: verified when it is here and need not be delivered, else fetched. Whoever asks for the same meanwhile
    * shares the fetch, which has 10 minutes.
    * @throws LoaderError, its reason alone
    */
@@ -57,11 +62,12 @@ export function createBlobs(
     origin: BlobOrigin,
     scope: RequestScope,
   ): Promise<StoredBlob> {
-    if (!(await origin.mustDeliver())) {
-      const found = await store.find(digest, scope.signal);
-      metrics.blobLookedUp(found === null ? "miss" : "hit");
-      if (found !== null) return found;
-    }
+    // What must be delivered is as good as not here.
+    const found = (await origin.mustDeliver())
+      ? null
+      : await store.find(digest, scope.signal);
+    metrics.blobLookedUp(found === null ? "miss" : "hit");
+    if (found !== null) return found;
     const startedAtMs = clock.monotonicMs();
     const blob = await fetchTwice(digest, origin, scope);
     const elapsedMs = clock.monotonicMs() - startedAtMs;
@@ -88,16 +94,22 @@ export function createBlobs(
     try {
       return await take(digest, first);
     } catch (thrown) {
-      const isLost =
-        thrown instanceof LoaderError && thrown.code === "registry-unreachable";
-      if (!isLost || scope.deadlineAtMs <= clock.monotonicMs()) throw thrown;
+      if (!isUnreachable(thrown) || scope.deadlineAtMs <= clock.monotonicMs())
+        throw thrown;
       logger.warn({ digest, reason: thrown.message }, "fetching a blob again");
       return await take(digest, await origin.fetch(scope));
     }
   }
 
   async function take(digest: Digest, delivery: Delivery): Promise<StoredBlob> {
-    const blob = await store.write(digest, delivery.chunks);
+    let blob: StoredBlob;
+    try {
+      blob = await store.write(digest, delivery.chunks);
+    } catch (thrown) {
+      throw withoutContent(thrown, delivery);
+    } finally {
+      await delivery.discard();
+    }
     await delivery.verified();
     return blob;
   }
@@ -111,4 +123,18 @@ export function createBlobs(
       );
     },
   };
+}
+
+/** What other bytes there are, and how many, is not for who had us led there. */
+export function withoutContent(
+  thrown: unknown,
+  { sentOnTo }: Pick<Delivery, "sentOnTo">,
+): unknown {
+  if (sentOnTo === null || !(thrown instanceof LoaderError)) return thrown;
+  if (thrown.code !== "digest-mismatch" && thrown.code !== "answer-too-large")
+    return thrown;
+  return refuse(
+    thrown.code,
+    `${sentOnTo}, where the registry sent on to, has not the bytes of the digest`,
+  );
 }

@@ -65,3 +65,20 @@ export type LoaderErrorCode =
 export class LoaderError extends WasmFunctionError<LoaderErrorCode> {
   override readonly name = "LoaderError";
 }
+
+/** No answer, and only that: what caches may make up for. */
+export function isUnreachable(thrown: unknown): thrown is LoaderError {
+  return (
+    thrown instanceof LoaderError && thrown.code === "registry-unreachable"
+  );
+}
+
+/** The server answered, and not with what was asked for: 400, 401, 403, 404, 405, 410. */
+export function isRefusal(thrown: unknown): thrown is LoaderError {
+  return (
+    thrown instanceof LoaderError &&
+    (thrown.code === "registry-auth-failed" ||
+      thrown.code === "registry-refused" ||
+      thrown.code === "module-not-found")
+  );
+}

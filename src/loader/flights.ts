@@ -18,10 +18,12 @@ export interface Flights<T> {
   ): Promise<T>;
 }
 
-/** How long work may take, and how long its failure is remembered; 0 = not at all. */
+/** How long work may take, and how long which of its failures is remembered. */
 export interface FlightsOptions {
   readonly budgetMs: number;
   readonly failureHoldsMs: number;
+  /** By default every one that this program throws on purpose. */
+  readonly isRemembered?: (thrown: unknown) => boolean;
 }
 
 interface Flight<T> {
@@ -37,9 +39,11 @@ const MAX_REMEMBERED = 1_000;
 
 /** Flights of one kind; none is under way. */
 export function createFlights<T>(
-  { budgetMs, failureHoldsMs }: FlightsOptions,
+  options: FlightsOptions,
   clock: Clock,
 ): Flights<T> {
+  // A fault of ours is no answer to the next one who asks.
+  const { budgetMs, failureHoldsMs, isRemembered = isOnPurpose } = options;
   const flights = new Map<string, Flight<T>>();
 
   function start(
@@ -57,8 +61,7 @@ export function createFlights<T>(
     flight.done.then(
       () => flights.delete(key),
       (thrown: unknown) => {
-        // A fault of ours is no answer to the next one who asks.
-        if (!(thrown instanceof WasmFunctionError) || failureHoldsMs === 0) {
+        if (!isRemembered(thrown)) {
           flights.delete(key);
           return;
         }
@@ -92,6 +95,10 @@ export function createFlights<T>(
       return await waitFor(flight, scope, clock);
     },
   };
+}
+
+function isOnPurpose(thrown: unknown): boolean {
+  return thrown instanceof WasmFunctionError;
 }
 
 function waitFor<T>(

@@ -11,7 +11,6 @@ import type {
   RedirectFence,
   RequestScope,
 } from "../ports.js";
-import { createRequestScope } from "../request-scope.js";
 import { ANONYMOUS, type Access } from "./access.js";
 import type { BlobOrigin, Blobs, Delivery } from "./blobs.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
@@ -19,12 +18,11 @@ import { streamBounded } from "./http/bounded-body.js";
 import { following } from "./http/redirects.js";
 import { refusalOf } from "./http/status.js";
 import type { HttpResponse, Send } from "./http/transport.js";
-import {
-  MAX_MODULE_MANIFEST_BYTES,
-  type ManifestBlobs,
-} from "./manifest-blobs.js";
+import { MAX_MODULE_MANIFEST_BYTES } from "./limits.js";
+import type { ManifestBlobs } from "./manifest-blobs.js";
 import { namingSource } from "./naming.js";
 import { refuse } from "./refuse.js";
+import { unhurried } from "./unhurried.js";
 
 /** What a step names on a web server. */
 export type HttpSource = Extract<ModuleSource, { type: "HTTP" }>;
@@ -131,13 +129,15 @@ export function createHttpModules(parts: HttpModulesParts): HttpModules {
     });
     const url = new URL(target.url.href);
     const response = await get(
-      { method: "GET", url, headers: {}, body: null },
+      { method: "GET", url, headers: {}, body: null, isBulk: true },
       scope,
     );
     if (response.status !== 200)
       throw await refusalOf(response, escaped(response.url.host), () => "");
     return {
       chunks: bounded(response, bound),
+      sentOnTo: null,
+      discard: () => response.discard(),
       async verified() {
         hopsOf.set(keyOf(target), hops);
         const place =
@@ -174,14 +174,18 @@ export function createHttpModules(parts: HttpModulesParts): HttpModules {
     async resolve(source, fence, description, scope) {
       const { digest, manifest } = source;
       const origin = originOf(source, moduleBound, fence);
-      if (await origin.mustDeliver()) await blobs.obtain(digest, origin, scope);
+      const delivered = (await origin.mustDeliver())
+        ? await blobs.obtain(digest, origin, scope)
+        : null;
+      const here = { ...origin, mustDeliver: () => Promise.resolve(false) };
       return {
         module: {
           digest,
           description,
           locate: () =>
             namingSource(description, async (): Promise<ModuleFile> => {
-              const blob = await blobs.obtain(digest, origin, unhurried());
+              const blob =
+                delivered ?? (await blobs.obtain(digest, here, unhurried()));
               return { ...blob, description };
             }),
         },
@@ -227,8 +231,4 @@ function keyOf({ url, digest }: Target): string {
 /** Tells a delivery by another server from the URL's own. A URL has no blank in it. */
 function redirectedPlace({ href }: HttpUrl): string {
   return `${href} redirected`;
-}
-
-function unhurried(): RequestScope {
-  return createRequestScope({ deadlineAtMs: Infinity });
 }

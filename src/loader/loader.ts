@@ -8,6 +8,7 @@ import type {
   ModuleSource,
   RedirectFence,
   RequestScope,
+  Warning,
 } from "../ports.js";
 import { createAccess } from "./access.js";
 import { createBlobs } from "./blobs.js";
@@ -68,8 +69,8 @@ export interface ResolvedModule {
   readonly module: FoundModule;
   /** Of the OCI manifest that names it; null for other sources. */
   readonly manifestDigest: Digest | null;
-  /** What users should know, once per change; null = nothing. One line. */
-  readonly warning: string | null;
+  /** What users should know; null = nothing. */
+  readonly warning: Warning | null;
   /**
    * The manifest that came with the module; null = none. Its bytes are shared: nobody may write to
    * them.
@@ -141,6 +142,7 @@ export function createLoader(
     tags: createTags(options.tags, {
       registry,
       images,
+      access,
       pointers: createPointerStore(cacheDir, clock, logger),
       clock,
       logger,

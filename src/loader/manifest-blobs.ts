@@ -6,9 +6,10 @@ import type {
   ManifestBytes,
   RequestScope,
 } from "../ports.js";
-import type { BlobOrigin } from "./blobs.js";
+import { type BlobOrigin, type Delivery, withoutContent } from "./blobs.js";
 import { chunksOf, collect, digestOf } from "./chunks.js";
 import { createFlights, FAILURE_HOLDS_MS } from "./flights.js";
+import { MAX_MODULE_MANIFEST_BYTES } from "./limits.js";
 import { refuse } from "./refuse.js";
 import { storeIfPossible } from "./store/store-if-possible.js";
 import type { BlobStore } from "./store/blob-store.js";
@@ -27,8 +28,6 @@ export interface ManifestBlobs {
   ): Promise<ManifestBytes>;
 }
 
-/** Whoever fetches one bounds it to this. */
-export const MAX_MODULE_MANIFEST_BYTES = 64 * 1024;
 const BUDGET_MS = 10_000;
 const MAX_REMEMBERED_BYTES = 4 * 1024 * 1024;
 
@@ -65,17 +64,27 @@ export function createManifestBlobs(
     scope: RequestScope,
   ): Promise<Uint8Array> {
     const delivery = await origin.fetch(scope);
-    const bytes = await collect(delivery.chunks);
-    const got = digestOf(bytes);
-    if (got !== digest) {
+    const bytes = await collectAs(digest, delivery);
+    await storeIfPossible(store, digest, chunksOf(bytes), logger);
+    await delivery.verified();
+    return bytes;
+  }
+
+  async function collectAs(
+    digest: Digest,
+    delivery: Delivery,
+  ): Promise<Uint8Array> {
+    try {
+      const bytes = await collect(delivery.chunks);
+      const got = digestOf(bytes);
+      if (got === digest) return bytes;
       throw refuse(
         "digest-mismatch",
         `its manifest: expected ${digest}, got ${got}`,
       );
+    } catch (thrown) {
+      throw withoutContent(thrown, delivery);
     }
-    await storeIfPossible(store, digest, chunksOf(bytes), logger);
-    await delivery.verified();
-    return bytes;
   }
 
   return {

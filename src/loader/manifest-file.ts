@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
@@ -9,8 +8,10 @@ import type {
   ModuleFile,
   RequestScope,
 } from "../ports.js";
+import { digestOf } from "./chunks.js";
 import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
+import { MAX_MODULE_MANIFEST_BYTES } from "./limits.js";
 import { createPathSource } from "./path.js";
 
 /** Finds module manifests that are files. */
@@ -23,7 +24,6 @@ export interface ManifestFiles {
   read(manifestPath: string, scope: RequestScope): Promise<ManifestBytes>;
 }
 
-const MAX_BYTES = 64 * 1024;
 const MAX_REMEMBERED_BYTES = 4 * 1024 * 1024;
 /** Never waits for a FIFO's writer, never follows a link put there a moment ago. */
 const OPEN_FLAGS =
@@ -40,7 +40,7 @@ export function createManifestFiles(
   const files = createPathSource(
     {
       moduleDir,
-      maxBytes: MAX_BYTES,
+      maxBytes: MAX_MODULE_MANIFEST_BYTES,
       maxBytesRule: "a module manifest may have",
       subject: "module.manifestPath",
     },
@@ -82,8 +82,7 @@ export async function readFound(
     const reason = `the file cannot be read (${errnoOf(cause)})`;
     throw refuse("module-unreadable", reason, cause);
   });
-  const hex = createHash("sha256").update(bytes).digest("hex");
-  if (`sha256:${hex}` === file.digest) return bytes;
+  if (digestOf(bytes) === file.digest) return bytes;
   throw refuse("module-changed", "the file changed while it was being read");
 }
 

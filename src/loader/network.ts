@@ -6,6 +6,7 @@ import { retrying } from "./http/retrying.js";
 import type { Send } from "./http/transport.js";
 import { createTransport } from "./http/undici-transport.js";
 import { sleep } from "./http/wait.js";
+import { RESOLVE_BUDGET_MS } from "./limits.js";
 import { createAuthorizer, type Authorizer } from "./oci/authorizer.js";
 import {
   createIsPlainHttp,
@@ -23,14 +24,11 @@ export interface Network {
   close(): Promise<void>;
 }
 
-/** Some registries fetch a blob from elsewhere before they answer. */
-const ANSWER_MS = 30_000;
-
 /** Makes the way out; nothing is sent. */
 export function createNetwork(options: SchemeOptions, clock: Clock): Network {
   const transport = createTransport(options, clock);
   const send = breaking(
-    retrying(answeringWithin(transport.send, ANSWER_MS, clock), {
+    retrying(answeringWithin(transport.send, RESOLVE_BUDGET_MS, clock), {
       clock,
       sleep,
       random: Math.random,

@@ -140,6 +140,7 @@ function createSandbox(options: PartsOptions, scheme: SchemeOptions) {
         },
         clock,
         silentLogger,
+        noMetrics,
       );
       return engine;
     },

@@ -65,12 +65,12 @@ export async function resolveModule(
   findings: Findings,
   parts: ResolveParts,
 ): Promise<void> {
-  const { redirectFence, source } = step;
+  const { credentials, redirectFence, source } = step;
   const loader = await parts.loader();
   let found: ResolvedModule;
   try {
     found = await loader.resolve(
-      withoutCredentials(source),
+      withoutCredentials(source, credentials),
       { credentialOf: () => null, redirectFence },
       parts.scope,
     );
@@ -90,8 +90,14 @@ export async function resolveModule(
   }
 }
 
-function withoutCredentials(source: ModuleSource): ModuleSource {
-  return source.type === "OCI" ? { ...source, credentials: null } : source;
+/** One that the step does not declare stays, so that it is refused as the server would. */
+function withoutCredentials(
+  source: ModuleSource,
+  declared: ReadonlySet<string> | null,
+): ModuleSource {
+  if (source.type !== "OCI" || source.credentials === null) return source;
+  const isMissing = declared !== null && !declared.has(source.credentials);
+  return isMissing ? source : { ...source, credentials: null };
 }
 
 /** Why a module that needs a Secret of the cluster cannot be had here; null = it is no such thing. */

@@ -2,6 +2,8 @@ import { refuse } from "../refuse.js";
 import type { HttpResponse } from "./transport.js";
 
 const FIRST_BYTES = 64 * 1024;
+const MAX_SMALL_CHUNKS = 10_000;
+const MIN_CHUNK_BYTES = 256;
 
 /**
  * The whole body, if it is no longer than `maxBytes`; else the connection is broken off.
@@ -66,9 +68,14 @@ export async function* streamBounded(
     throw tooLarge(what, `${announcedBytes} bytes`, maxBytes);
   }
   let leftBytes = maxBytes;
+  let chunks = 0;
   for await (const chunk of response.body) {
     leftBytes -= chunk.length;
     if (leftBytes < 0) throw tooLarge(what, "more", maxBytes);
+    chunks += 1;
+    // Each costs a turn of the loop that everybody shares, however small it is.
+    if (chunks > MAX_SMALL_CHUNKS + (maxBytes - leftBytes) / MIN_CHUNK_BYTES)
+      throw refuse("answer-invalid", `${what} comes in too small pieces`);
     yield chunk;
   }
 }

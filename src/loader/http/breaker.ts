@@ -1,11 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../ports.js";
-import { LoaderError } from "../error.js";
+import { isUnreachable, type LoaderError } from "../error.js";
 import { refuse } from "../refuse.js";
 import type { Send } from "./transport.js";
 
 /** How long a server that gave no answer is left alone. */
 const OPEN_MS = 5_000;
+/** A deadline that comes sooner says nothing about the server. */
+const FAIR_CHANCE_MS = 2_000;
 const MAX_SERVERS = 1_000;
 
 /**
@@ -31,18 +33,17 @@ export function breaking(send: Send, clock: Clock): Send {
       }
       silent.delete(server);
     }
+    const askedAtMs = clock.monotonicMs();
     try {
       return await send(request, scope);
     } catch (thrown) {
-      if (isSilence(thrown))
+      const nowMs = clock.monotonicMs();
+      // Who sent us here a moment before the deadline must not get this server a bad name.
+      const hadTime =
+        nowMs < scope.deadlineAtMs || nowMs - askedAtMs >= FAIR_CHANCE_MS;
+      if (isUnreachable(thrown) && hadTime)
         silent.set(server, { error: thrown, atMs: clock.monotonicMs() });
       throw thrown;
     }
   };
-}
-
-function isSilence(thrown: unknown): thrown is LoaderError {
-  return (
-    thrown instanceof LoaderError && thrown.code === "registry-unreachable"
-  );
 }

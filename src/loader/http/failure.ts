@@ -12,6 +12,7 @@ interface Explanation {
 const NAME_ERRORS = /^(?:ENOTFOUND|EAI_[A-Z]+)$/u;
 /** The operating system's names have no underscore, unlike OpenSSL's and Node's. */
 const SYSTEM_ERROR = /^E[A-Z0-9]+$/u;
+const LOCAL_ERRORS = ["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS", "ENOMEM"];
 const CERTIFICATE_ERRORS =
   /^(?:CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERROR_IN_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_EXCEEDED$|UNSPECIFIED$)/u;
 /** The answer was to end with the connection's end, and was not complete then. */
@@ -48,6 +49,12 @@ function explain(code: string, phase: Phase): Explanation {
     );
   }
   if (TLS_ERRORS.test(code)) return tlsFailed("TLS failed");
+  // Says nothing about the server.
+  if (LOCAL_ERRORS.includes(code))
+    return {
+      code: "cache-unwritable",
+      reason: "this machine has no handles left",
+    };
   if (NAME_ERRORS.test(code)) {
     return unreachable(
       code === "ENOTFOUND" ? "no such host" : "the name does not resolve",

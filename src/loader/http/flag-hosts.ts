@@ -29,8 +29,7 @@ export function parseRegistryCas(text: string): Parsed<readonly RegistryCa[]> {
   const cas: RegistryCa[] = [];
   for (const entry of text.split(",")) {
     const { name, value: file } = splitAtEquals(entry.trim());
-    if (file === "")
-      return error(`expected host[:port]=path, got ${quoted(entry)}`);
+    if (file === "") return error(`no file for ${quoted(entry)}`);
     const host = parseHostAndPort(name);
     if (host.kind === "error") return host;
     if (cas.some((ca) => ca.host === host.value))
@@ -47,8 +46,7 @@ export function parseTokenServers(
   const servers = new Map<string, string>();
   for (const entry of text.split(",")) {
     const { name, value: server } = splitAtEquals(entry.trim());
-    if (server === "")
-      return error(`expected host[:port]=host[:port], got ${quoted(entry)}`);
+    if (server === "") return error(`no token server for ${quoted(entry)}`);
     const registry = parseHostAndPort(name);
     if (registry.kind === "error") return registry;
     const host = parseHostAndPort(server);
@@ -68,15 +66,16 @@ function splitAtEquals(entry: string): { name: string; value: string } {
 }
 
 function parseHostAndPort(text: string): Parsed<string> {
+  if (text.includes("://")) return error(`${quoted(text)} has a scheme`);
   const parts = HOST_AND_PORT.exec(text)?.groups;
   if (text === "" || parts === undefined)
-    return error(`expected host[:port], got ${quoted(text)}`);
+    return error(`${quoted(text)} is no host with a port`);
   const host = parseHost(parts["host"] ?? "");
   if (host.kind === "error") return host;
   const port = parts["port"];
   if (port === undefined) return host;
   if (!PORT.test(port) || Number(port) > MAX_PORT)
-    return error(`port ${quoted(port)}: expected 1 to ${MAX_PORT}`);
+    return error(`port ${quoted(port)} is not from 1 to ${MAX_PORT}`);
   return { kind: "ok", value: `${host.value}:${port}` };
 }
 

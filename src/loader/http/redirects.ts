@@ -1,5 +1,6 @@
 import { escaped } from "../../errors.js";
-import type { LoaderError } from "../error.js";
+import type { RequestScope } from "../../ports.js";
+import { LoaderError } from "../error.js";
 import { parseHost } from "../host.js";
 import { refuse } from "../refuse.js";
 import { hostOf } from "./authority.js";
@@ -31,7 +32,7 @@ export function following(
   return async (first, scope) => {
     let request = first;
     for (let hops = 0; ; hops++) {
-      const response = await send(request, scope);
+      const response = await sendHop(send, request, first, scope);
       if (!isToBeFollowed(request, response)) return response;
       await response.discard();
       const target = targetOf(request.url, response);
@@ -45,6 +46,32 @@ export function following(
       request = { ...request, url, headers: headersFor(url, request) };
     }
   };
+}
+
+/**
+ * Why another server gave no answer would tell of it: its ports and its certificate, to who sent us
+ * there.
+ */
+async function sendHop(
+  send: Send,
+  request: HttpRequest,
+  first: HttpRequest,
+  scope: RequestScope,
+): Promise<HttpResponse> {
+  try {
+    return await send(request, scope);
+  } catch (thrown) {
+    const isElsewhere = request.url.origin !== first.url.origin;
+    if (!isElsewhere || !(thrown instanceof LoaderError)) throw thrown;
+    // Nothing of that was learnt there.
+    if (thrown.code === "resolve-cancelled") throw thrown;
+    if (thrown.code === "plain-http-refused") throw thrown;
+    throw refuse(
+      thrown.code,
+      `${hostOf(first.url)} sent on to ${hostOf(request.url)}, which could not be asked`,
+      thrown,
+    );
+  }
 }
 
 function isToBeFollowed(request: HttpRequest, response: HttpResponse): boolean {

@@ -28,7 +28,7 @@ type Outcome =
 
 /**
  * Sends a request again when it failed in a way that may pass: no connection, or a status 408, 429,
- * 500, 502, 503 or 504. Not when it took two seconds to fail. At most three attempts, never for POST and PATCH, and never when the pause,
+ * 500, 502, 503 or 504. Not when it took two seconds to get no answer at all. At most three attempts, never for POST and PATCH, and never when the pause,
  * or the one that `Retry-After` asks for, does not fit before the scope's deadline. Then the last
  * answer is given back, whatever its status, or the last error thrown.
  * @throws what `send` and `sleep` throw

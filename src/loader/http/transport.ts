@@ -9,6 +9,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** `null` = none. Anything here can be sent more than once. */
   readonly body: HttpBody | null;
+  /** Whether the answer may take long to read: such ones have connections of their own. */
+  readonly isBulk?: boolean;
 }
 
 /** What a request carries; its length is known. */
@@ -43,7 +45,8 @@ export interface HttpResponse {
  *
  * What it throws is a LoaderError whose message is the reason alone, such as `ghcr.io: no such
  * host (ENOTFOUND)`: it names the server, and whoever asked puts the module's name before it.
- * @throws LoaderError registry-unreachable, tls-failed, plain-http-refused, resolve-cancelled
+ * @throws LoaderError registry-unreachable, tls-failed, plain-http-refused, resolve-cancelled,
+ *   answer-invalid; module-unreadable, module-changed for the file of a body
  */
 export type Send = (
   request: HttpRequest,

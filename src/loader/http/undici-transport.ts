@@ -1,4 +1,8 @@
-import { createSecureContext, rootCertificates } from "node:tls";
+import {
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+} from "node:tls";
 import { Agent, type Dispatcher } from "undici";
 import type { Clock, RequestScope } from "../../ports.js";
 import { refuse } from "../refuse.js";
@@ -12,7 +16,7 @@ import type { HttpRequest, HttpResponse, Transport } from "./transport.js";
 export interface TransportOptions {
   /** Hosts that http may be spoken to, each `host` or `host:port` as parseHost writes the host. */
   readonly insecureHosts: readonly string[];
-  /** PEM text by `host` or `host:port`: CAs trusted for that host besides those of the system. */
+  /** PEM text by `host` or `host:port`: CAs trusted for that host besides those that come with Node. */
   readonly registryCas: ReadonlyMap<string, string>;
   /** How long a connected server may say nothing, 30 s by default; exact to a second. */
   readonly idleTimeoutMs?: number;
@@ -38,10 +42,10 @@ export function createTransport(
   options: TransportOptions,
   clock: Clock,
 ): Transport {
-  const general = createAgent(options, undefined);
-  const special = new Map<string, Agent>();
+  const general = createAgents(options, undefined);
+  const special = new Map<string, Agents>();
   for (const [host, pem] of options.registryCas)
-    special.set(host, createAgent(options, pem));
+    special.set(host, createAgents(options, pem));
 
   return {
     async send(request, scope) {
@@ -56,23 +60,42 @@ export function createTransport(
           `${host}: http is for localhost, 127.0.0.0/8, [::1] and the hosts in --insecure-registry only`,
         );
       }
-      return await exchange(
-        settingFor(url, special) ?? general,
-        request,
-        scope,
-        clock,
-      );
+      const { bulk, quick } = settingFor(url, special) ?? general;
+      const agent = request.isBulk === true ? bulk : quick;
+      return await exchange(agent, request, scope, clock);
     },
     async close() {
-      const agents = [general, ...special.values()];
+      const agents = [general, ...special.values()].flatMap(
+        ({ bulk, quick }) => [bulk, quick],
+      );
       await Promise.all(agents.map((agent) => agent.destroy()));
     },
   };
 }
 
-function createAgent(
+/** Whoever reads slowly, or sends slowly, keeps nobody from asking what a tag leads to. */
+interface Agents {
+  readonly quick: Agent;
+  readonly bulk: Agent;
+}
+
+function createAgents(
   options: TransportOptions,
   pem: string | undefined,
+): Agents {
+  const secureContext =
+    pem === undefined
+      ? undefined
+      : createSecureContext({ ca: [...rootCertificates, pem] });
+  return {
+    quick: createAgent(options, secureContext),
+    bulk: createAgent(options, secureContext),
+  };
+}
+
+function createAgent(
+  options: TransportOptions,
+  secureContext: SecureContext | undefined,
 ): Agent {
   const idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
   return new Agent({
@@ -85,9 +108,7 @@ function createAgent(
       timeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       // Else NODE_TLS_REJECT_UNAUTHORIZED=0 would turn verification off.
       rejectUnauthorized: true,
-      ...(pem !== undefined && {
-        secureContext: createSecureContext({ ca: [...rootCertificates, pem] }),
-      }),
+      ...(secureContext !== undefined && { secureContext }),
     },
   });
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { digestOf } from "../chunks.js";
 import type { Digest } from "../../ports.js";
 
 /** An OCI artifact that holds a module, ready to be pushed. */
@@ -132,8 +132,4 @@ function sortedAnnotations(annotations: ReadonlyMap<string, string>) {
 
 function jsonBytes(value: object): Uint8Array {
   return Buffer.from(JSON.stringify(value), "utf8");
-}
-
-function digestOf(bytes: Uint8Array): Digest {
-  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 }

@@ -55,7 +55,7 @@ const VISIBLE_ASCII = /^[\x21-\x7e]+$/u;
 
 /**
  * An authorizer that remembers the last 1000 ways to sign in, and none at first.
- * @param send follows redirects, without the `authorization` header when they leave the origin
+ * @param send may follow redirects, without the `authorization` header when they leave the origin
  * @param options.allowsPlainHttp whether a registry may be spoken to in the clear
  * @param options.tokenServers as for {@link admitRealm}; none by default
  */

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import pLimit from "p-limit";
 import type { Clock, RequestScope } from "../../ports.js";
 import { createFlights } from "../flights.js";
 import {
@@ -24,6 +25,8 @@ export interface CredentialHelpers {
 const ANSWER_HOLDS_MS = 5 * 60_000;
 const FAILURE_HOLDS_MS = 10_000;
 const MAX_ANSWERS = 500;
+/** Each is a process, and whoever names a registry starts one. */
+const MAX_CONCURRENT_RUNS = 4;
 
 interface Kept {
   readonly answer: HelperAnswer;
@@ -36,6 +39,7 @@ export function createCredentialHelpers(
   clock: Clock,
   run = runHelper,
 ): CredentialHelpers {
+  const inTurn = pLimit(MAX_CONCURRENT_RUNS);
   const kept = new LRUCache<string, Kept>({ max: MAX_ANSWERS });
   // A run keeps to its own time limit and does not reject.
   const flights = createFlights<HelperAnswer>(
@@ -49,7 +53,7 @@ export function createCredentialHelpers(
       if (known !== undefined && clock.monotonicMs() < known.untilMs)
         return known.answer;
       const work = async (): Promise<HelperAnswer> => {
-        const answer = await run(name, serverUrl, env);
+        const answer = await inTurn(() => run(name, serverUrl, env));
         const untilMs = clock.monotonicMs() + holdsForMs(answer);
         kept.set(key, { answer, untilMs });
         return answer;

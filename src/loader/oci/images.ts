@@ -1,12 +1,14 @@
 import { LRUCache } from "lru-cache";
 import type { Clock, Digest, Logger, RequestScope } from "../../ports.js";
-import type { Access, Claim } from "../access.js";
+import { claimKey, type Access, type Claim } from "../access.js";
 import { chunksOf, digestOf } from "../chunks.js";
-import { LoaderError } from "../error.js";
+import { isRefusal, LoaderError } from "../error.js";
 import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
+import { MAX_IMAGE_MANIFEST_BYTES, RESOLVE_BUDGET_MS } from "../limits.js";
 import { refuse } from "../refuse.js";
 import type { BlobStore } from "../store/blob-store.js";
 import { storeIfPossible } from "../store/store-if-possible.js";
+import type { Descriptor } from "./descriptor.js";
 import { chooseLayers, type ModuleLayers } from "./layer.js";
 import { readManifest } from "./manifest.js";
 import {
@@ -19,8 +21,13 @@ import {
 /** An image manifest, as far as loading a module needs it. */
 export interface Image {
   readonly digest: Digest;
-  readonly layers: ModuleLayers;
+  readonly module: Layer;
+  readonly form: ModuleLayers["form"];
+  readonly manifest: Layer | null;
 }
+
+/** What is kept of a descriptor. Its texts may be megabytes. */
+export type Layer = Pick<Descriptor, "digest" | "sizeBytes">;
 
 /** Image manifests by digest: in memory, on disk, or asked for. */
 export interface Images {
@@ -47,9 +54,6 @@ export interface FreshManifest extends DeliveredManifest {
   readonly digest: Digest;
 }
 
-/** How long a registry is asked before what is in the cache has to do. */
-export const RESOLVE_BUDGET_MS = 5_000;
-const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 const MAX_REMEMBERED_IMAGES = 2_000;
 /** How long a registry that gave no answer is not asked again about what was proved before. */
 const EXCUSED_MS = 60_000;
@@ -66,6 +70,9 @@ export interface ImagesParts {
 export function createImages(parts: ImagesParts): Images {
   const { registry, access, manifests, clock, logger } = parts;
   const images = new LRUCache<Digest, Image>({ max: MAX_REMEMBERED_IMAGES });
+  const unreadable = new LRUCache<string, LoaderError>({
+    max: MAX_REMEMBERED_IMAGES,
+  });
   const excusedUntilMs = new LRUCache<string, number>({
     max: MAX_REMEMBERED_IMAGES,
   });
@@ -77,7 +84,7 @@ export function createImages(parts: ImagesParts): Images {
   async function read(digest: Digest): Promise<Image | null> {
     const remembered = images.get(digest);
     if (remembered !== undefined) return remembered;
-    const bytes = await manifests.read(digest, MAX_MANIFEST_BYTES);
+    const bytes = await manifests.read(digest, MAX_IMAGE_MANIFEST_BYTES);
     return bytes === null ? null : remember(digest, bytes, null);
   }
 
@@ -86,17 +93,29 @@ export function createImages(parts: ImagesParts): Images {
     bytes: Uint8Array,
     contentType: string | null,
   ): Image {
-    const layers = chooseLayers(readManifest(bytes, contentType));
-    const image = { digest, layers };
+    const { form, manifestLayer, module } = chooseLayers(
+      readManifest(bytes, contentType),
+    );
+    const image: Image = {
+      digest,
+      module: layerOf(module),
+      form,
+      manifest: manifestLayer && layerOf(manifestLayer),
+    };
     images.set(digest, image);
     return image;
   }
 
   function readFresh(fresh: FreshManifest, { at }: Puller): Image {
     const { bytes, contentType, digest, sentOnTo } = fresh;
+    const key = `${digest} ${contentType ?? ""}`;
     try {
+      const refusal = unreadable.get(key);
+      if (refusal !== undefined) throw refusal;
       return remember(digest, bytes, contentType);
     } catch (thrown) {
+      // Reading it again would take as long, and find the same.
+      if (thrown instanceof LoaderError) unreadable.set(key, thrown);
       if (sentOnTo === null) throw thrown;
       // What is wrong with it would tell what is there, where perhaps only this machine can look.
       throw refuse(
@@ -133,21 +152,19 @@ export function createImages(parts: ImagesParts): Images {
         await registry.manifest(digest, puller, scope),
         puller.at,
       );
-      if (fresh.digest !== digest) {
-        throw refuse(
-          "digest-mismatch",
-          `the registry delivered a manifest with digest ${fresh.digest}, expected ${digest}`,
-        );
-      }
+      if (fresh.digest !== digest) throw otherManifest(fresh, digest);
       return await keep(fresh, puller);
     }
-    const { usedCredential } = await registry.check(
+    const { claimedDigest } = await registry.check(
       "manifests",
       digest,
       puller,
       scope,
     );
-    await access.prove(claimOf(digest, puller), !usedCredential);
+    // Something else may say 200 to everything, such as a page about maintenance.
+    if (claimedDigest !== digest) return await ask(digest, null, puller, scope);
+    // For this puller only: what everybody may have is shown by a delivery.
+    await access.prove(claimOf(digest, puller), false);
     return known;
   }
 
@@ -171,7 +188,7 @@ export function createImages(parts: ImagesParts): Images {
       }
       if (known === null) throw thrown;
       if (standing === "stale") {
-        excusedUntilMs.set(keyOf(claim), clock.monotonicMs() + EXCUSED_MS);
+        excusedUntilMs.set(claimKey(claim), clock.monotonicMs() + EXCUSED_MS);
         logger.warn(
           { digest, reason: thrown.message },
           "cannot check access again, an earlier proof is used",
@@ -191,7 +208,7 @@ export function createImages(parts: ImagesParts): Images {
       case "proved":
         return true;
       case "stale":
-        return (excusedUntilMs.get(keyOf(claim)) ?? 0) > clock.monotonicMs();
+        return (excusedUntilMs.get(claimKey(claim)) ?? 0) > clock.monotonicMs();
       case "unproved":
         return false;
     }
@@ -203,7 +220,7 @@ export function createImages(parts: ImagesParts): Images {
       if (remembered !== undefined && (await mayHave(claimOf(digest, puller))))
         return remembered;
       return await flights.share(
-        `${puller.identity} ${digest} ${puller.at.location}`,
+        claimKey(claimOf(digest, puller)),
         (own) => obtain(digest, puller, own),
         scope,
       );
@@ -235,14 +252,20 @@ export function identified(
   return { ...manifest, digest };
 }
 
-function keyOf({ place, digest, identity }: Claim): string {
-  return `${identity} ${digest} ${place}`;
+function layerOf({ digest, sizeBytes }: Descriptor): Layer {
+  return { digest, sizeBytes };
+}
+
+function otherManifest(fresh: FreshManifest, expected: Digest): LoaderError {
+  const { digest, sentOnTo } = fresh;
+  return refuse(
+    "digest-mismatch",
+    sentOnTo === null
+      ? `the registry delivered a manifest with digest ${digest}, expected ${expected}`
+      : `${sentOnTo}, where the registry sent on to, has not the manifest with digest ${expected}`,
+  );
 }
 
 function claimOf(digest: Digest, { at, identity }: Puller): Claim {
   return { place: at.location, digest, identity };
-}
-
-function isRefusal({ code }: LoaderError): boolean {
-  return code === "registry-auth-failed" || code === "module-not-found";
 }

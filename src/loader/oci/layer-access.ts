@@ -1,9 +1,9 @@
 import type { Clock, RequestScope } from "../../ports.js";
-import { ANONYMOUS, type Access, type Claim } from "../access.js";
+import { ANONYMOUS, claimKey, type Access, type Claim } from "../access.js";
 import type { BlobOrigin, Delivery } from "../blobs.js";
 import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
-import type { Descriptor } from "./descriptor.js";
-import { RESOLVE_BUDGET_MS } from "./images.js";
+import { RESOLVE_BUDGET_MS } from "../limits.js";
+import type { Layer } from "./images.js";
 import type { Puller, Registry } from "./registry.js";
 
 /**
@@ -18,7 +18,7 @@ export interface LayerAccess {
    * @throws LoaderError, its reason alone
    */
   originOf(
-    layer: Descriptor,
+    layer: Layer,
     puller: Puller,
     scope: RequestScope,
   ): Promise<BlobOrigin>;
@@ -35,12 +35,12 @@ export function createLayerAccess(
   );
 
   async function fetch(
-    layer: Descriptor,
+    layer: Layer,
     puller: Puller,
     scope: RequestScope,
   ): Promise<Delivery> {
     const { digest, sizeBytes } = layer;
-    const { chunks, usedCredential } = await registry.blob(
+    const { chunks, usedCredential, sentOnTo, discard } = await registry.blob(
       digest,
       sizeBytes,
       puller,
@@ -48,6 +48,8 @@ export function createLayerAccess(
     );
     return {
       chunks,
+      sentOnTo,
+      discard,
       async verified() {
         // In this order: what is held and not proved would be asked for.
         await access.prove(claimOf(layer, puller), !usedCredential);
@@ -58,17 +60,18 @@ export function createLayerAccess(
 
   /** One word of a registry that has the bytes is enough; of any other it would prove nothing. */
   async function ask(
-    layer: Descriptor,
+    layer: Layer,
     puller: Puller,
     scope: RequestScope,
   ): Promise<void> {
     const claim = claimOf(layer, puller);
     await flights.share(
-      `${claim.identity} ${claim.digest} ${claim.place}`,
+      claimKey(claim),
       async (own) => {
         if (await access.wasProved(claim)) return undefined;
-        const answer = await registry.check("blobs", layer.digest, puller, own);
-        await access.prove(claim, !answer.usedCredential);
+        await registry.check("blobs", layer.digest, puller, own);
+        // For this puller only: a page that says 200 to everything shows nothing to everybody.
+        await access.prove(claim, false);
         return undefined;
       },
       scope,
@@ -85,7 +88,8 @@ export function createLayerAccess(
         await ask(layer, puller, scope);
       return {
         type: "oci",
-        key: `${puller.identity} ${puller.at.location}`,
+        // With the size, which the next manifest may give rightly.
+        key: `${puller.identity} ${layer.sizeBytes} ${puller.at.location}`,
         mustDeliver: async () => !(await isProved()),
         fetch: (own) => fetch(layer, puller, own),
       };
@@ -93,11 +97,11 @@ export function createLayerAccess(
   };
 }
 
-function claimOf({ digest }: Descriptor, { at, identity }: Puller): Claim {
+function claimOf({ digest }: Layer, { at, identity }: Puller): Claim {
   return { place: at.location, digest, identity };
 }
 
 /** That some repository of the registry delivered it, to whomever. No repository is named so. */
-function heldBy({ digest }: Descriptor, { at }: Puller): Claim {
+function heldBy({ digest }: Layer, { at }: Puller): Claim {
   return { place: `${at.registry}/`, digest, identity: ANONYMOUS };
 }

@@ -1,3 +1,4 @@
+import { MAX_MODULE_MANIFEST_BYTES } from "../limits.js";
 import { quoted } from "../../errors.js";
 import type { LoaderError } from "../error.js";
 import { refuse } from "../refuse.js";
@@ -33,7 +34,6 @@ const EMPTY_TYPE = "application/vnd.oci.empty.v1+json";
 const PACKED =
   /nondistributable|foreign|encrypted|[./+-](?:tar|tgz|gzip|zstd|zip|bzip2|xz|lz4|squashfs)(?:[./+-]|$)/iu;
 
-const MAX_MANIFEST_BYTES = 64 * 1024;
 const MAX_TYPES_SHOWN = 8;
 
 /**
@@ -46,10 +46,13 @@ export function chooseLayers({ layers }: ImageManifest): ModuleLayers {
     layers.filter(({ mediaType }) => mediaType === MODULE_MANIFEST_TYPE),
     `layers of type ${MODULE_MANIFEST_TYPE}`,
   );
-  if (manifestLayer !== null && manifestLayer.sizeBytes > MAX_MANIFEST_BYTES) {
+  if (
+    manifestLayer !== null &&
+    manifestLayer.sizeBytes > MAX_MODULE_MANIFEST_BYTES
+  ) {
     throw refuse(
       "artifact-invalid",
-      `the module manifest's layer has ${manifestLayer.sizeBytes} bytes, at most ${MAX_MANIFEST_BYTES} are allowed`,
+      `the module manifest's layer has ${manifestLayer.sizeBytes} bytes, at most ${MAX_MODULE_MANIFEST_BYTES} are allowed`,
     );
   }
   const byType = atMostOne(

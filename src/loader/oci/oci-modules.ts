@@ -5,19 +5,19 @@ import type {
   ModuleFile,
   ModuleSource,
   RequestScope,
+  Warning,
 } from "../../ports.js";
-import { createRequestScope } from "../../request-scope.js";
 import type { Blobs } from "../blobs.js";
 import type { ManifestBlobs } from "../manifest-blobs.js";
 import { namingSource } from "../naming.js";
 import { refuse } from "../refuse.js";
 import type { StoredBlob } from "../store/blob-store.js";
+import { unhurried } from "../unhurried.js";
 import type { UseLog } from "../use-log.js";
 import type { StepCredential } from "./credential.js";
 import type { Credentials } from "./credentials.js";
-import type { Descriptor } from "./descriptor.js";
 import { identityOf } from "./identity.js";
-import type { Image, Images } from "./images.js";
+import type { Image, Images, Layer } from "./images.js";
 import type { LayerAccess } from "./layer-access.js";
 import type { PackedModules } from "./packed-modules.js";
 import type { Puller } from "./registry.js";
@@ -34,7 +34,7 @@ export interface FoundInRegistry {
   readonly module: FoundModule;
   readonly manifestDigest: Digest;
   /** What users should know; null = nothing. */
-  readonly warning: string | null;
+  readonly warning: Warning | null;
   /** The manifest in the artifact; null = there is none. Nobody may write to its bytes. */
   readManifest(scope: RequestScope): Promise<ManifestBytes | null>;
 }
@@ -85,7 +85,7 @@ export function createOciModules(parts: OciModulesParts): OciModules {
     { ref, expectedDigest }: OciSource,
     puller: Puller,
     scope: RequestScope,
-  ): Promise<{ image: Image; warning: string | null }> {
+  ): Promise<{ image: Image; warning: Warning | null }> {
     const { digest, tag } = ref;
     if (digest !== null) {
       // The tag beside a digest is for people. Admission holds the two digests to be equal.
@@ -107,29 +107,32 @@ export function createOciModules(parts: OciModulesParts): OciModules {
 
   /** Which module a layer holds; for a packed one it must be here to tell. */
   async function contentOf(
-    { layers: { module: layer, form } }: Image,
+    { module: layer, form }: Image,
     puller: Puller,
     scope: RequestScope,
   ): Promise<{ digest: Digest; locate: () => Promise<StoredBlob> }> {
     checkSize(layer, parts.maxModuleBytes);
     const origin = await layers.originOf(layer, puller, scope);
-    if (await origin.mustDeliver())
-      await blobs.obtain(layer.digest, origin, scope);
+    const delivered = (await origin.mustDeliver())
+      ? await blobs.obtain(layer.digest, origin, scope)
+      : null;
+    const here = { ...origin, mustDeliver: () => Promise.resolve(false) };
     switch (form) {
       case "wasm": {
         const { digest } = layer;
         return {
           digest,
-          locate: () => blobs.obtain(digest, origin, unhurried()),
+          locate: async () =>
+            delivered ?? (await blobs.obtain(digest, here, unhurried())),
         };
       }
       case "tar": {
         const { digest } =
           packed.known(layer.digest) ??
-          (await packed.unpack(layer.digest, origin, scope));
+          (await packed.unpack(layer.digest, here, scope));
         return {
           digest,
-          locate: () => packed.unpack(layer.digest, origin, unhurried()),
+          locate: () => packed.unpack(layer.digest, here, unhurried()),
         };
       }
     }
@@ -139,7 +142,7 @@ export function createOciModules(parts: OciModulesParts): OciModules {
     async resolve(source, credentialOf, scope) {
       const puller = await pullerOf(source, credentialOf, scope);
       const { image, warning } = await imageOf(source, puller, scope);
-      const { module: layer, manifestLayer } = image.layers;
+      const { module: layer, manifest: manifestLayer } = image;
       const { digest, locate } = await contentOf(image, puller, scope);
       for (const each of [image.digest, layer.digest, manifestLayer?.digest])
         if (each !== undefined) parts.used.used(each);
@@ -183,7 +186,7 @@ function stepCredential(
   );
 }
 
-function checkSize({ sizeBytes }: Descriptor, maxModuleBytes: number): void {
+function checkSize({ sizeBytes }: Layer, maxModuleBytes: number): void {
   if (sizeBytes === 0) throw refuse("module-empty", "its layer has no bytes");
   if (sizeBytes <= maxModuleBytes) return;
   throw refuse(
@@ -195,9 +198,4 @@ function checkSize({ sizeBytes }: Descriptor, maxModuleBytes: number): void {
 /** With the digest that a tag led to, so that every message and log line tells which one it was. */
 function describeImage({ ref }: OciSource, { digest }: Image): string {
   return ref.digest === null ? `OCI ${ref.text}@${digest}` : `OCI ${ref.text}`;
-}
-
-/** The work has its own budget; whoever waits for it here watches the clock himself. */
-function unhurried(): RequestScope {
-  return createRequestScope({ deadlineAtMs: Infinity });
 }

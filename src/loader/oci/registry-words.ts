@@ -6,18 +6,17 @@ const MAX_BYTES = 4 * 1024;
 const MAX_ERRORS = 2;
 const MAX_CODE_CHARS = 60;
 const MAX_MESSAGE_CHARS = 160;
-const MAX_TEXT_CHARS = 200;
 /** What of a secret is looked for: an answer that repeats a long one may have been cut in it. */
 const MAX_MARK_CHARS = 16;
 
 /**
  * What the body of an error answer says, fit for a message: the codes and messages of its first two
- * errors, as the OCI distribution specification has them, else the beginning of its text. Looks at
- * 4 KiB; "" when there is nothing to read.
+ * errors, as the OCI distribution specification has them, or what Docker Hub's token server calls
+ * details. Looks at 4 KiB; "" for everything else: it may be any server that answers.
  */
 export function registryWords(body: Uint8Array): string {
   const text = decode(body.subarray(0, MAX_BYTES));
-  return errorsIn(text) || escaped(oneLine(text), MAX_TEXT_CHARS);
+  return errorsIn(text);
 }
 
 /**
@@ -63,8 +62,10 @@ function decode(bytes: Uint8Array): string {
 }
 
 function errorsIn(text: string): string {
-  const errors = fieldOf(parse(text), "errors");
-  if (!Array.isArray(errors)) return "";
+  const body = parse(text);
+  const errors = fieldOf(body, "errors");
+  if (!Array.isArray(errors))
+    return lineOf(fieldOf(body, "details"), MAX_MESSAGE_CHARS);
   return errors.slice(0, MAX_ERRORS).map(wordsOf).filter(Boolean).join("; ");
 }
 

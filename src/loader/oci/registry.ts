@@ -3,6 +3,7 @@ import type { Digest, OciReference, RequestScope } from "../../ports.js";
 import { readBounded, streamBounded } from "../http/bounded-body.js";
 import { refusalOf } from "../http/status.js";
 import type { HttpResponse } from "../http/transport.js";
+import { MAX_IMAGE_MANIFEST_BYTES } from "../limits.js";
 import { refuse } from "../refuse.js";
 import type { Authorizer } from "./authorizer.js";
 import type { Credential } from "./credential.js";
@@ -28,11 +29,21 @@ export interface DeliveredManifest {
   readonly sentOnTo: string | null;
 }
 
+/** What a HEAD was answered with. */
+export interface CheckResult {
+  readonly usedCredential: boolean;
+  /** The digest that the registry itself says; null = it says none. */
+  readonly claimedDigest: string | null;
+}
+
 /** A blob on its way. */
 export interface DeliveredBlob {
   readonly chunks: AsyncIterable<Uint8Array>;
   /** As in {@link DeliveredManifest}. */
   readonly usedCredential: boolean;
+  readonly sentOnTo: string | null;
+  /** Throws away what was not read. Never rejects. */
+  discard(): Promise<void>;
 }
 
 /** What a puller asks of registries. Everything throws LoaderError, its reason alone. */
@@ -52,7 +63,7 @@ export interface Registry {
     digest: Digest,
     puller: Puller,
     scope: RequestScope,
-  ): Promise<{ readonly usedCredential: boolean }>;
+  ): Promise<CheckResult>;
   /** The bytes of a blob as they come, at most `maxBytes`; held to no digest here. */
   blob(
     digest: Digest,
@@ -62,7 +73,6 @@ export interface Registry {
   ): Promise<DeliveredBlob>;
 }
 
-const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 const ACCEPT = [...MANIFEST_MEDIA_TYPES, ...INDEX_MEDIA_TYPES].join(", ");
 
 /**
@@ -77,6 +87,7 @@ export function createRegistry(
     path: string,
     { at, credential }: Puller,
     scope: RequestScope,
+    isBulk = false,
   ): Promise<{
     response: HttpResponse;
     usedCredential: boolean;
@@ -84,17 +95,14 @@ export function createRegistry(
   }> {
     const url = registryUrl(at, path, isPlainHttp(at.registry));
     const answer = await authorizer.send(
-      { method, url, headers: { accept: ACCEPT }, body: null },
+      { method, url, headers: { accept: ACCEPT }, body: null, isBulk },
       { ...at, actions: "pull", credential },
       scope,
     );
     const { response, usedCredential, wordsOf } = answer;
     const sentOnTo =
       response.url.origin === url.origin ? null : escaped(response.url.host);
-    const { status } = response;
-    const isSentOn = method === "HEAD" && status >= 300 && status < 400;
-    if (status === 200 || isSentOn)
-      return { response, usedCredential, sentOnTo };
+    if (isYes(response, method)) return { response, usedCredential, sentOnTo };
     const who = escaped(url.host);
     // A registry may send us anywhere: what is said there is not for whoever chose the registry.
     throw sentOnTo === null
@@ -113,7 +121,7 @@ export function createRegistry(
       );
       const what = `the manifest of ${puller.at.location}`;
       return {
-        bytes: await readBounded(response, MAX_MANIFEST_BYTES, what),
+        bytes: await readBounded(response, MAX_IMAGE_MANIFEST_BYTES, what),
         contentType: lastOf(response, "content-type"),
         claimedDigest: lastOf(response, "docker-content-digest"),
         usedCredential,
@@ -130,19 +138,30 @@ export function createRegistry(
         scope,
       );
       await response.discard();
-      return { usedCredential };
+      return {
+        usedCredential,
+        claimedDigest:
+          response.status === 200
+            ? lastOf(response, "docker-content-digest")
+            : null,
+      };
     },
 
     async blob(digest, maxBytes, puller, scope) {
       const path = `blobs/${digest}`;
-      const { response, usedCredential } = await ask(
+      const { response, usedCredential, sentOnTo } = await ask(
         "GET",
         path,
         puller,
         scope,
+        true,
       );
-      const chunks = streamBounded(response, maxBytes, `the blob ${digest}`);
-      return { chunks, usedCredential };
+      return {
+        chunks: streamBounded(response, maxBytes, `the blob ${digest}`),
+        usedCredential,
+        sentOnTo,
+        discard: () => response.discard(),
+      };
     },
   };
 }
@@ -155,6 +174,11 @@ function registryUrl(
 ): URL {
   const scheme = isPlainHttp ? "http" : "https";
   return new URL(`${scheme}://${at.registry}/v2/${at.repository}/${path}`);
+}
+
+/** To a HEAD it is also a yes to be sent on to storage, which may refuse a HEAD its link was not made for. */
+function isYes({ status }: HttpResponse, method: "GET" | "HEAD"): boolean {
+  return status === 200 || (method === "HEAD" && status >= 300 && status < 400);
 }
 
 function lastOf(response: HttpResponse, name: string): string | null {

@@ -2,18 +2,21 @@ import { LRUCache } from "lru-cache";
 import type {
   Clock,
   Digest,
+  LogFields,
   Logger,
   Metrics,
   OciReference,
   RequestScope,
+  Warning,
 } from "../../ports.js";
-import { LoaderError } from "../error.js";
-import { createFlights } from "../flights.js";
+import { isRefusal, isUnreachable, type LoaderError } from "../error.js";
+import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
+import type { Access, Refusable } from "../access.js";
+import { RESOLVE_BUDGET_MS } from "../limits.js";
 import { refuse } from "../refuse.js";
 import type { PointerStore } from "../store/pointer-store.js";
 import {
   identified,
-  RESOLVE_BUDGET_MS,
   type FreshManifest,
   type Image,
   type Images,
@@ -28,8 +31,8 @@ export interface TagReference extends OciReference {
 /** What a tag leads to. */
 export interface ResolvedTag {
   readonly image: Image;
-  /** What users should know: the registry gave no answer. Once per change, not once per request. */
-  readonly warning: string | null;
+  /** What users should know: the registry gave no answer. `null` = nothing. */
+  readonly warning: Warning | null;
 }
 
 /** Follows tags, in lock-step with the digest a step expects. */
@@ -58,6 +61,7 @@ export interface TagOptions {
 export interface TagsParts {
   readonly registry: Registry;
   readonly images: Images;
+  readonly access: Access;
   readonly pointers: PointerStore;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -65,6 +69,18 @@ export interface TagsParts {
 }
 
 const MAX_REMEMBERED = 10_000;
+
+/** What a tag led to, and when it was asked for. */
+interface Reusable {
+  readonly digest: Digest;
+  readonly askedAtMs: number;
+}
+
+/** A tag whose registry gives no answer. */
+interface Outage {
+  readonly digest: Digest;
+  isSaid: boolean;
+}
 
 /** A tag's manifest, and when it was asked for. */
 interface Resolution {
@@ -74,39 +90,29 @@ interface Resolution {
 }
 
 export function createTags(options: TagOptions, parts: TagsParts): Tags {
-  const { registry, images, pointers, clock, logger, metrics } = parts;
+  const { registry, images, access, pointers, clock, logger, metrics } = parts;
   const flights = createFlights<Resolution>(
-    // Whoever asks for a tag wants to know what it is now.
-    { budgetMs: RESOLVE_BUDGET_MS, failureHoldsMs: 0 },
+    {
+      budgetMs: RESOLVE_BUDGET_MS,
+      failureHoldsMs: FAILURE_HOLDS_MS,
+      // Whoever asks for a tag wants to know what it is now, if there is anybody to tell.
+      isRemembered: isUnreachable,
+    },
     clock,
   );
-  const reusable = new LRUCache<string, Resolution>({ max: MAX_REMEMBERED });
-  /** The digest that each tag was last served with because nobody answered. */
-  const warned = new LRUCache<string, Digest>({ max: MAX_REMEMBERED });
-  /** What each tag was last refused with, to whom; an outage makes no reference exist again. */
-  const refused = new LRUCache<string, LoaderError>({ max: MAX_REMEMBERED });
+  const reusable = new LRUCache<string, Reusable>({ max: MAX_REMEMBERED });
+  /** What each tag is served with while nobody answers, and whether users know. */
+  const outages = new LRUCache<string, Outage>({ max: MAX_REMEMBERED });
   /** The digest that each tag led to last. */
   const seen = new LRUCache<string, Digest>({ max: MAX_REMEMBERED });
 
   async function ask(
     ref: TagReference,
-    expected: Digest | null,
     puller: Puller,
     scope: RequestScope,
   ): Promise<Resolution> {
-    const key = askedKey(ref, puller);
-    const known = reusable.get(key);
-    if (
-      known !== undefined &&
-      clock.monotonicMs() - known.askedAtMs < options.resolveIntervalMs &&
-      // Tag and expectation may have moved together since.
-      (expected === null || expected === known.manifest.digest)
-    ) {
-      metrics.tagResolved("cache");
-      return known;
-    }
     const resolution = await flights.share(
-      key,
+      askedKey(ref, puller),
       async (own) => {
         const askedAtUnixMs = clock.nowMs();
         const askedAtMs = clock.monotonicMs();
@@ -117,28 +123,44 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
       scope,
     );
     metrics.tagResolved("registry");
-    if (options.resolveIntervalMs > 0) reusable.set(key, resolution);
     return resolution;
+  }
+
+  /** What the tag led to a moment ago, if that may be used again. */
+  async function reuse(
+    ref: TagReference,
+    expected: Digest | null,
+    puller: Puller,
+  ): Promise<ResolvedTag | null> {
+    const known = reusable.get(askedKey(ref, puller));
+    if (known === undefined) return null;
+    if (clock.monotonicMs() - known.askedAtMs >= options.resolveIntervalMs)
+      return null;
+    // Tag and expectation may have moved together since.
+    if (expected !== null && expected !== known.digest) return null;
+    const image = await images.cached(known.digest, puller);
+    if (image === null) return null;
+    metrics.tagResolved("cache");
+    return { image, warning: null };
   }
 
   /** The registry answered. */
   async function accept(
     ref: TagReference,
     expected: Digest | null,
-    { manifest, askedAtUnixMs }: Resolution,
+    { manifest, askedAtMs, askedAtUnixMs }: Resolution,
     puller: Puller,
   ): Promise<ResolvedTag> {
     const { digest } = manifest;
-    if (expected !== null && digest !== expected) {
-      throw refuse(
-        "expected-digest-mismatch",
-        `the tag leads to ${digest}, module.oci.expectedDigest is ${expected}`,
-      );
-    }
+    if (expected !== null && digest !== expected)
+      throw otherThanExpected(manifest, expected);
     const image = await images.keep(manifest, puller);
-    refused.delete(askedKey(ref, puller));
+    if (options.resolveIntervalMs > 0)
+      reusable.set(askedKey(ref, puller), { digest, askedAtMs });
+    await access.setRefused(tagOf(ref, puller), false);
     const key = pointerKey(ref);
-    if (warned.delete(key))
+    outages.delete(expectedKey(ref));
+    if (outages.delete(key))
       logger.info({ ref: key, digest }, "the registry answers again");
     const before = seen.get(key);
     if (before !== undefined && before !== digest)
@@ -165,10 +187,14 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
       );
     }
     metrics.tagResolved("cache");
-    logger.info(
-      { ref: pointerKey(ref), digest: expected, reason: cause.message },
-      "the registry gives no answer, the expected digest is in the cache",
-    );
+    const key = expectedKey(ref);
+    if (outages.get(key)?.digest !== expected) {
+      outages.set(key, { digest: expected, isSaid: true });
+      logger.info(
+        { ref: pointerKey(ref), digest: expected, reason: cause.message },
+        "the registry gives no answer, the expected digest is in the cache",
+      );
+    }
     return { image, warning: null };
   }
 
@@ -210,14 +236,30 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
         `the tag led to ${digest} ${age} ago, which is not in the cache for this step`,
       );
     metrics.tagResolved("pointer");
-    if (warned.get(key) === digest) return { image, warning: null };
-    warned.set(key, digest);
+    const outage = outageOf(key, digest, { ageMs, reason: cause.message });
+    if (outage.isSaid) return { image, warning: null };
+    const text = `${key}: ${cause.message}; using ${digest}, which the tag led to ${age} ago`;
+    return {
+      image,
+      warning: {
+        text,
+        said() {
+          outage.isSaid = true;
+        },
+      },
+    };
+  }
+
+  function outageOf(key: string, digest: Digest, fields: LogFields): Outage {
+    const known = outages.get(key);
+    if (known?.digest === digest) return known;
+    const outage = { digest, isSaid: false };
+    outages.set(key, outage);
     logger.warn(
-      { ref: key, digest, ageMs, reason: cause.message },
+      { ref: key, digest, ...fields },
       "the registry gives no answer, a tag's last known digest is used",
     );
-    const warning = `${key}: ${cause.message}; using ${digest}, which the tag led to ${age} ago`;
-    return { image, warning };
+    return outage;
   }
 
   /** What this puller had under the tag is not his any more, whatever happens to the registry next. */
@@ -227,7 +269,7 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     puller: Puller,
     refusal: LoaderError,
   ): Promise<void> {
-    refused.set(askedKey(ref, puller), refusal);
+    await access.setRefused(tagOf(ref, puller), true);
     if (puller.credential === null) return;
     if (refusal.code !== "registry-auth-failed") return;
     const pointer = await pointers.read(pointerKey(ref));
@@ -237,16 +279,19 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
 
   return {
     async resolve(ref, expected, puller, scope) {
+      const reused = await reuse(ref, expected, puller);
+      if (reused !== null) return reused;
       let resolution: Resolution;
       try {
-        resolution = await ask(ref, expected, puller, scope);
+        resolution = await ask(ref, puller, scope);
       } catch (thrown) {
         if (!isUnreachable(thrown)) {
           if (isRefusal(thrown)) await disown(ref, expected, puller, thrown);
           throw thrown;
         }
-        const refusal = refused.get(askedKey(ref, puller));
-        if (refusal !== undefined) throw stillRefused(thrown, refusal);
+        // An outage makes no reference exist again.
+        if (await access.wasRefused(tagOf(ref, puller)))
+          throw stillRefused(thrown);
         return expected === null
           ? await fallBackToPointer(ref, thrown, puller)
           : await fallBackToExpected(ref, expected, thrown, puller);
@@ -265,27 +310,30 @@ function pointerKey({ location, tag }: TagReference): string {
   return `${location}:${tag}`;
 }
 
-/** No answer, and only that: a refusal or a wrong answer is never made up for by a cache. */
-function isUnreachable(thrown: unknown): thrown is LoaderError {
-  return (
-    thrown instanceof LoaderError && thrown.code === "registry-unreachable"
+/** Steps that expect a digest and such that do not are told apart in what was said. */
+function expectedKey(ref: TagReference): string {
+  return `expected ${pointerKey(ref)}`;
+}
+
+function tagOf(ref: TagReference, { identity }: Puller): Refusable {
+  return { place: pointerKey(ref), identity };
+}
+
+function otherThanExpected(
+  { digest, sentOnTo }: FreshManifest,
+  expected: Digest,
+): LoaderError {
+  const to = sentOnTo === null ? digest : `what is not that, on ${sentOnTo}`;
+  return refuse(
+    "expected-digest-mismatch",
+    `the tag leads to ${to}, module.oci.expectedDigest is ${expected}`,
   );
 }
 
-/** The registry answered, and not with what was asked for. */
-function isRefusal(thrown: unknown): thrown is LoaderError {
-  return (
-    thrown instanceof LoaderError &&
-    (thrown.code === "registry-auth-failed" ||
-      thrown.code === "registry-refused" ||
-      thrown.code === "module-not-found")
-  );
-}
-
-function stillRefused(cause: LoaderError, refusal: LoaderError): LoaderError {
+function stillRefused(cause: LoaderError): LoaderError {
   return refuse(
     "registry-unreachable",
-    `${cause.message}; when it last answered: ${refusal.message}`,
+    `${cause.message}; when it last answered, it refused`,
     cause,
   );
 }

@@ -1,12 +1,12 @@
-import { createHash } from "node:crypto";
+import { digestOf } from "../chunks.js";
 import type { Digest, RequestScope } from "../../ports.js";
 import { readBounded } from "../http/bounded-body.js";
 import type { HttpResponse } from "../http/transport.js";
+import { MAX_IMAGE_MANIFEST_BYTES } from "../limits.js";
 import { refuse } from "../refuse.js";
 import { type Artifact, IMAGE_MANIFEST } from "./artifact.js";
 import { expectStatus, type PushRepository } from "./push-repository.js";
 
-const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 /** All of them: some registries say that a tag does not exist when it leads to what is not accepted. */
 const ANY_MANIFEST = [
   IMAGE_MANIFEST,
@@ -83,6 +83,6 @@ async function manifestDigest(
 ): Promise<Digest> {
   await expectStatus(response, 200, repository);
   const what = `${repository.who}: the manifest`;
-  const bytes = await readBounded(response, MAX_MANIFEST_BYTES, what);
-  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  const bytes = await readBounded(response, MAX_IMAGE_MANIFEST_BYTES, what);
+  return digestOf(bytes);
 }

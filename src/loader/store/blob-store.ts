@@ -62,6 +62,8 @@ export interface BlobStoreOptions {
   readonly onStep?: OnStep;
 }
 
+/** How long a disk that could not be written is left alone: it may have been full for a moment. */
+const FAILURE_HOLDS_MS = 60_000;
 /** Failures that say nothing about the disk. */
 const OUT_OF_HANDLES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
@@ -69,7 +71,7 @@ const OUT_OF_HANDLES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
  * Opens `<cacheDir>/<kind>` and removes what a killed process left there.
  *
  * When it turns out that it cannot be written, files go to a directory of this process under the
- * system's temporary one, until the process ends.
+ * system's temporary one, for a minute at a time.
  * @throws LoaderError cache-unwritable when it cannot be opened
  */
 export function createBlobStore(
@@ -79,8 +81,9 @@ export function createBlobStore(
 ): BlobStore {
   const directory = openCacheDir(cacheDir, kind);
   let fallback: string | null = null;
-  /** Why `directory` is not written to any more. */
-  let failure: string | null = null;
+  /** Why, and until when, `directory` is not written to. */
+  let failure: { readonly errno: string; readonly untilMs: number } | null =
+    null;
   const running = new Map<Digest, Promise<StoredBlob | null>>();
   const nowMs = clock.nowMs();
   removeFiles(
@@ -93,7 +96,7 @@ export function createBlobStore(
     fallback === null ? [directory] : [directory, fallback];
 
   async function createFile(): Promise<OpenFile> {
-    if (failure === null) {
+    if (failure === null || failure.untilMs <= clock.monotonicMs()) {
       try {
         return {
           directory,
@@ -102,10 +105,14 @@ export function createBlobStore(
       } catch (cause) {
         const errno = errnoOf(cause);
         if (OUT_OF_HANDLES.has(errno)) throw unwritable(errno, cause);
-        failure = errno;
+        failure = failed(errno);
       }
     }
-    return createElsewhere(failure);
+    return createElsewhere(failure.errno);
+  }
+
+  function failed(errno: string) {
+    return { errno, untilMs: clock.monotonicMs() + FAILURE_HOLDS_MS };
   }
 
   async function createElsewhere(reason: string): Promise<OpenFile> {
@@ -134,7 +141,7 @@ export function createBlobStore(
       return await writing;
     } catch (cause) {
       const errno = errnoOf(cause);
-      if (where === directory) failure ??= errno;
+      if (where === directory) failure = failed(errno);
       throw unwritable(errno, cause);
     }
   }

@@ -7,7 +7,7 @@ import { isLeftover } from "./temporary-file.js";
 
 /** A directory of files that can be fetched or compiled again. */
 export interface SweptDirectory {
-  /** What the report calls it, for example `blobs`. */
+  /** What the report calls it, for example `blob`. */
   readonly kind: string;
   /** Absolute. */
   readonly directory: string;

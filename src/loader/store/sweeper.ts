@@ -2,6 +2,7 @@ import path from "node:path";
 import { errorText } from "../../errors.js";
 import type { Clock, Digest, Logger, Metrics } from "../../ports.js";
 import { sweepCache, type SweptDirectory } from "./sweep-cache.js";
+import { sweepRecords } from "./sweep-records.js";
 
 /** What is kept on disk, and how much of it may be. */
 export interface SweeperOptions {
@@ -66,6 +67,8 @@ export function startSweeper(
         clock,
         logger,
       );
+      for (const name of ["access", "refs"])
+        await sweepRecords(path.join(cacheDir, name), logger);
       metrics.cacheSwept("blob", bytesByKind["blob"] ?? 0);
       metrics.cacheSwept("compiled-disk", bytesByKind["compiled-disk"] ?? 0);
       if (removedFiles > 0)

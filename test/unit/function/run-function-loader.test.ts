@@ -1,6 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 
+import { EngineError } from "../../../src/engine/index.js";
 import type { Answer } from "../../../src/function/run-function.js";
 import {
   RunFunctionResponseSchema,
@@ -65,7 +66,27 @@ function watchedLoader() {
 }
 
 describe("function/run-function what the loader says", () => {
-  const warning = "ghcr.io/a/b:v1: no answer; using sha256:0";
+  const text = "ghcr.io/a/b:v1: no answer; using sha256:0";
+  let saidCount = 0;
+  const warning = {
+    text,
+    said() {
+      saidCount += 1;
+    },
+  };
+
+  it("says that its warning was said when an answer went out, and not before", async () => {
+    const loader = loaderWith({ warning });
+    const trap = new EngineError("run-trap", "it trapped");
+    const failing = fakeEngine(() => Promise.reject(trap));
+    saidCount = 0;
+
+    await pipelineAround(failing, { loader })(requestBytes(), openScope());
+    expect(saidCount).toBe(0);
+    await pipelineAround(okEngine(), { loader })(requestBytes(), openScope());
+
+    expect(saidCount).toBe(1);
+  });
 
   it("puts its warning behind the module's own results and changes nothing else", async () => {
     const own = responseBytes({
@@ -84,7 +105,7 @@ describe("function/run-function what the loader says", () => {
       desired: { resources: { kept: { ready: 1 } } },
       results: [
         { severity: Severity.NORMAL, message: "greeted" },
-        { severity: Severity.WARNING, message: warning },
+        { severity: Severity.WARNING, message: text },
       ],
     });
   });
@@ -96,7 +117,7 @@ describe("function/run-function what the loader says", () => {
     const { meta, results } = decode(await run(requestBytes(), openScope()));
 
     expect(meta).toMatchObject({ tag: "a-tag", ttl: { seconds: 60n } });
-    expect(results).toMatchObject([{ message: warning }]);
+    expect(results).toMatchObject([{ message: text }]);
   });
 
   const none = { seconds: 0n, nanos: 0 };

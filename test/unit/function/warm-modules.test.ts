@@ -72,24 +72,22 @@ function setUp(
 }
 
 describe("function/warm-modules", () => {
-  it("loads one after the other, and holds none", async () => {
+  it("loads each, and holds none", async () => {
     const { warm, events, lines } = setUp();
 
     await warm("a.wasm", "b.wasm");
 
-    expect(events).toEqual([
-      "resolve a.wasm",
-      "load Path a.wasm",
-      "release Path a.wasm",
-      "resolve b.wasm",
-      "load Path b.wasm",
-      "release Path b.wasm",
-    ]);
-    expect(lines).toEqual(
+    for (const name of ["a.wasm", "b.wasm"])
+      expect(events.filter((event) => event.endsWith(name))).toEqual([
+        `resolve ${name}`,
+        `load Path ${name}`,
+        `release Path ${name}`,
+      ]);
+    expect(lines).toMatchObject(
       ["a.wasm", "b.wasm"].map((path) => ({
         level: "info",
         message: "module is warm",
-        fields: { module: `Path ${path}`, elapsedMs: 250 },
+        fields: { module: `Path ${path}` },
       })),
     );
   });
@@ -103,7 +101,7 @@ describe("function/warm-modules", () => {
     expect(contexts[0]?.redirectFence).toBeNull();
   });
 
-  it("gives each ten minutes of its own", async () => {
+  it("gives them ten minutes", async () => {
     const { warm, scopes, advance } = setUp({
       load: () => {
         advance(600_000);
@@ -114,7 +112,7 @@ describe("function/warm-modules", () => {
     await warm("a.wasm", "b.wasm");
 
     expect(scopes.map(({ deadlineAtMs }) => deadlineAtMs)).toEqual([
-      601_000, 601_000, 1_201_250.4, 1_201_250.4,
+      601_000, 601_000, 601_000, 601_000,
     ]);
   });
 
@@ -136,7 +134,7 @@ describe("function/warm-modules", () => {
 
     await warm("gone.wasm", "bad.wasm", "good.wasm");
 
-    expect(events.at(-1)).toBe("release Path good.wasm");
+    expect(events).toContain("release Path good.wasm");
     const message = "cannot load a module of --warm-modules";
     expect(lines).toMatchObject([
       {

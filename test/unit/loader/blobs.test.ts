@@ -27,7 +27,10 @@ let metrics: ReturnType<typeof recordingMetrics>;
 let store: BlobStore;
 let blobs: Blobs;
 
+let discards: number;
+
 beforeEach(() => {
+  discards = 0;
   clock = handClock();
   log = recordingLogger();
   metrics = recordingMetrics();
@@ -41,6 +44,7 @@ interface Try {
   readonly chunks?: readonly string[];
   readonly failure?: Error;
   readonly isRefused?: true;
+  readonly sentOnTo?: string;
   /** How long it takes. */
   readonly ms?: number;
 }
@@ -65,8 +69,13 @@ function origin(
       if (next.isRefused) return Promise.reject(next.failure ?? lost);
       return Promise.resolve({
         chunks: chunksThen(next),
+        sentOnTo: next.sentOnTo ?? null,
         verified() {
           seen.push("verified");
+          return Promise.resolve();
+        },
+        discard() {
+          discards += 1;
           return Promise.resolve();
         },
       });
@@ -146,14 +155,14 @@ describe("loader/blobs", () => {
     expect(readFileSync(filePath, "utf8")).toBe(CONTENT);
   });
 
-  it("fetches what must be delivered though it is here, and does not look", async () => {
+  it("fetches what must be delivered though it is here, and counts that as a miss", async () => {
     await keep();
     const from = origin([{}], { mustDeliver: needed });
 
     await blobs.obtain(DIGEST, from, openScope());
 
     expect(from.seen).toEqual(["fetch", "verified"]);
-    expect(metrics.counted).toEqual(["fetched oci"]);
+    expect(metrics.counted).toEqual(["blob miss", "fetched oci"]);
   });
 
   it("fails when what must be delivered is not, though it is here", async () => {
@@ -267,13 +276,48 @@ describe("loader/blobs", () => {
     expect(from.seen).toEqual(["fetch", "fetch", "verified"]);
   });
 
+  it("throws away what the store did not take", async () => {
+    const full = refuse("cache-unwritable", "the disk is full");
+    const failing: BlobStore = { ...store, write: () => Promise.reject(full) };
+    const from = origin([{}]);
+
+    await expect(
+      createBlobs(failing, clock, log.logger, metrics).obtain(
+        DIGEST,
+        from,
+        openScope(),
+      ),
+    ).rejects.toBe(full);
+    expect(discards).toBe(1);
+    expect(from.seen).toEqual(["fetch"]);
+  });
+
+  it("does not tell what lies where the registry sent on to", async () => {
+    const from = origin([
+      { chunks: ["the crown jewels"], sentOnTo: "inside.test" },
+    ]);
+
+    await expect(blobs.obtain(DIGEST, from, openScope())).rejects.toMatchObject(
+      {
+        code: "digest-mismatch",
+        message:
+          "inside.test, where the registry sent on to, has not the bytes of the digest",
+      },
+    );
+  });
+
   it("has nobody wait longer than his request, and goes on for the next", async () => {
     let deliver = (): void => undefined;
     const slow = new Promise<void>((resolve) => (deliver = resolve));
     const from = origin([], {
       async fetch() {
         await slow;
-        return { chunks: chunksOf(CONTENT), verified: () => Promise.resolve() };
+        return {
+          chunks: chunksOf(CONTENT),
+          sentOnTo: null,
+          verified: () => Promise.resolve(),
+          discard: () => Promise.resolve(),
+        };
       },
     });
     const caller = createRequestScope({ deadlineAtMs: Infinity });
@@ -297,9 +341,8 @@ describe("loader/blobs", () => {
     const proving: BlobOrigin = {
       ...from,
       async fetch(scope) {
-        const { chunks } = await fetch(scope);
         return {
-          chunks,
+          ...(await fetch(scope)),
           verified() {
             isProved = true;
             return Promise.resolve();
@@ -313,7 +356,7 @@ describe("loader/blobs", () => {
     await ask();
 
     expect(from.seen).toEqual(["fetch"]);
-    expect(metrics.counted).toEqual(["fetched oci", "blob hit"]);
+    expect(metrics.counted).toEqual(["blob miss", "fetched oci", "blob hit"]);
   });
 
   it("has a fetch for each place and each who asks", async () => {

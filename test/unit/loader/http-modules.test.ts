@@ -317,6 +317,7 @@ describe("loader/http-modules", () => {
     it("names the module when it cannot be fetched again", async () => {
       serve("/m", { status: 200, body: WASM });
       const test = open();
+      await resolve(test, at("/m"));
       const found = await resolve(test, at("/m"));
       rmSync(path.join(dir, "blobs", DIGEST.replace(":", "-")));
       serve("/m", { status: 404 });

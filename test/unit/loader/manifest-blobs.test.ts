@@ -56,6 +56,8 @@ function origin(
         return Promise.reject(refuse("module-not-found", "h.test: 404"));
       return Promise.resolve({
         chunks: chunksOf(content.slice(0, 3), content.slice(3)),
+        sentOnTo: null,
+        discard: () => Promise.resolve(),
         verified() {
           seen.push("verified");
           return Promise.resolve();

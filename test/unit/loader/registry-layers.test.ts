@@ -329,7 +329,7 @@ describe("loader/registry-layers: the protocol", () => {
 
       expect(error.code).toBe("answer-too-large");
       expect(error.message).toContain(
-        `: the manifest of ${registry.authority}/a/b is too large, expected at most ${4 * MIB} bytes, got more`,
+        `: the manifest of ${registry.authority}/a/b is too large, expected at most ${256 * 1024} bytes, got more`,
       );
       expect(sent.bytes).toBeLessThan(32 * MIB);
       expect(await stored()).toEqual([]);
@@ -347,7 +347,7 @@ describe("loader/registry-layers: the protocol", () => {
       const error = await failureOf(pull(rig.loader(), source));
 
       expect(error.message).toContain(
-        `expected at most ${4 * MIB} bytes, got ${5 * MIB} bytes`,
+        `expected at most ${256 * 1024} bytes, got ${5 * MIB} bytes`,
       );
     });
 
@@ -359,7 +359,7 @@ describe("loader/registry-layers: the protocol", () => {
       const error = await failureOf(pull(rig.loader(), source));
 
       expect(error.code).toBe("registry-refused");
-      expect(error.message).toMatch(/HTTP 400 Bad Request: x{200}…$/u);
+      expect(error.message).toMatch(/HTTP 400 Bad Request$/u);
       expect(sent.bytes).toBeLessThan(16 * MIB);
     });
 

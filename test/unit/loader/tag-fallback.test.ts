@@ -137,6 +137,7 @@ describe("loader/oci/tags: what it falls back to", () => {
     ]);
     // Another process gets an answer: what the tag leads to here is something else now.
     isDown = false;
+    loader.advance(5_001);
     const second = world.publish("two").manifestDigest;
     await world.open().load();
     isDown = true;
@@ -145,6 +146,7 @@ describe("loader/oci/tags: what it falls back to", () => {
       null,
     ]);
     isDown = false;
+    loader.advance(5_001);
     expect(await warnings()).toEqual([null, null]);
     isDown = true;
     expect(await warnings()).toEqual([

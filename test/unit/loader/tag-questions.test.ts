@@ -94,14 +94,12 @@ describe("loader: questions about tags", () => {
     // Nor is the pointer, which tells where tags lead and not who may have it.
     world.registry.intercept(() => status(503));
     const offline = await refusalOf(loader.load({ user: "mallory" }));
-    expect(offline.message).toMatch(
-      /; when it last answered: .* refused the credential/u,
-    );
+    expect(offline.message).toMatch(/; when it last answered, it refused$/u);
     const expectedDigest = manifestDigest ?? NOWHERE;
     expect(
       (await refusalOf(loader.load({ user: "mallory", expectedDigest })))
         .message,
-    ).toMatch(/; when it last answered: .* refused the credential/u);
+    ).toMatch(/; when it last answered, it refused$/u);
     expect((await loader.load({ user: "alice" })).content).toBe("one");
     expect((await loader.load({ user: "alice", expectedDigest })).content).toBe(
       "one",
@@ -124,7 +122,7 @@ describe("loader: questions about tags", () => {
     loader.advance(3_600);
     const refusal = await refusalOf(loader.load({ expectedDigest: NOWHERE }));
     expect(refusal.code).toBe("registry-unreachable");
-    expect(refusal.message).toContain("4 s ago, asked again after 5 s");
+    expect(refusal.message).toContain("the connection was closed");
     expect(world.requests()).toEqual(["GET manifests/v1"]);
 
     isDown = false;
@@ -132,7 +130,7 @@ describe("loader: questions about tags", () => {
     expect((await loader.load()).content).toBe("one");
   });
 
-  it("[R13] are put to a registry again that gave a status, and to others", async () => {
+  it("[R13] are put to others while one gives no answer but a status, and to that in 5 s", async () => {
     const { world, loader } = await openWarmWorld();
     const other = await openWarmWorld();
     let isDown = true;
@@ -142,9 +140,12 @@ describe("loader: questions about tags", () => {
     expect((await loader.load({}, other.world.ref)).content).toBe("one");
     isDown = false;
     expect((await loader.load()).warning).toBeNull();
+    loader.advance(5_001);
+    expect((await loader.load()).warning).toBeNull();
     expect(loader.counted.filter((line) => line.startsWith("tag"))).toEqual([
       "tag pointer",
       "tag registry",
+      "tag pointer",
       "tag registry",
     ]);
   });

@@ -8,7 +8,7 @@ import {
   type LoaderOptions,
   type PullContext,
 } from "../../../src/loader/index.js";
-import type { Digest, RequestScope } from "../../../src/ports.js";
+import type { Digest, RequestScope, Warning } from "../../../src/ports.js";
 import type { PublishedModule } from "../../support/registry-content.js";
 import type {
   Answer,
@@ -105,7 +105,7 @@ export async function openTagWorld(tls?: {
           const file = await found.module.locate();
           return {
             manifestDigest: found.manifestDigest,
-            warning: found.warning,
+            warning: said(found.warning),
             content: await readFile(file.filePath, "utf8"),
           };
         },
@@ -204,4 +204,10 @@ function signedInAs(user: string): PullContext {
     ["password", Buffer.from("a password")],
   ]);
   return { credentialOf: () => data, redirectFence: null };
+}
+
+/** What an answer would have said. */
+function said(warning: Warning | null): string | null {
+  warning?.said();
+  return warning?.text ?? null;
 }

@@ -16,18 +16,18 @@ describe("loader/http/flag-hosts", () => {
   });
 
   it.each([
-    { text: "", want: 'expected host[:port], got ""' },
-    { text: "a,,b", want: 'expected host[:port], got ""' },
-    { text: "a, ", want: 'expected host[:port], got ""' },
+    { text: "", want: '"" is no host with a port' },
+    { text: "a,,b", want: '"" is no host with a port' },
+    { text: "a, ", want: '"" is no host with a port' },
     { text: ":80", want: 'host "" is no host name' },
-    { text: "a:0", want: 'port "0": expected 1 to 65535' },
-    { text: "a:", want: 'port "": expected 1 to 65535' },
-    { text: "a:080", want: 'port "080": expected 1 to 65535' },
-    { text: "a:65536", want: 'port "65536": expected 1 to 65535' },
-    { text: "a:1:2", want: 'port "1:2": expected 1 to 65535' },
+    { text: "a:0", want: 'port "0" is not from 1 to 65535' },
+    { text: "a:", want: 'port "" is not from 1 to 65535' },
+    { text: "a:080", want: 'port "080" is not from 1 to 65535' },
+    { text: "a:65536", want: 'port "65536" is not from 1 to 65535' },
+    { text: "a:1:2", want: 'port "1:2" is not from 1 to 65535' },
     { text: "::1", want: 'host "" is no host name' },
-    { text: "[::1]x", want: 'expected host[:port], got "[::1]x"' },
-    { text: "http://a", want: 'port "//a": expected 1 to 65535' },
+    { text: "[::1]x", want: '"[::1]x" is no host with a port' },
+    { text: "http://a", want: '"http://a" has a scheme' },
     { text: "a/b", want: 'host "a/b" is no host name' },
     { text: "*.a.test", want: 'host "*.a.test" is no host name' },
     {
@@ -62,12 +62,12 @@ describe("loader/http/flag-hosts", () => {
   });
 
   it.each([
-    { text: "", want: 'expected host[:port]=path, got ""' },
-    { text: "a", want: 'expected host[:port]=path, got "a"' },
-    { text: "a=", want: 'expected host[:port]=path, got "a="' },
-    { text: "a=1,", want: 'expected host[:port]=path, got ""' },
-    { text: "=1", want: 'expected host[:port], got ""' },
-    { text: "a:0=1", want: 'port "0": expected 1 to 65535' },
+    { text: "", want: 'no file for ""' },
+    { text: "a", want: 'no file for "a"' },
+    { text: "a=", want: 'no file for "a="' },
+    { text: "a=1,", want: 'no file for ""' },
+    { text: "=1", want: '"" is no host with a port' },
+    { text: "a:0=1", want: 'port "0" is not from 1 to 65535' },
     { text: "a b=1", want: 'host "a b" is no host name' },
     { text: "a=1,A=2", want: "a is there twice, put its CAs into one file" },
   ])("refuses the CAs $text", ({ text, want }) => {

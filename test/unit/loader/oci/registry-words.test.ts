@@ -40,26 +40,22 @@ describe("loader/oci/registry-words", () => {
       want: `${"c".repeat(60)}…: ${"m".repeat(160)}…`,
     },
     {
-      name: "JSON of another shape as text",
-      body: `{"details": "wrong user"}`,
-      want: String.raw`{\"details\": \"wrong user\"}`,
+      name: "the details of Docker Hub's token server",
+      body: `{"details": "wrong  user"}`,
+      want: "wrong user",
+    },
+    { name: "no full stop", body: errors({ message: "no." }), want: "no" },
+    {
+      name: "nothing in JSON of another shape",
+      body: `{"secret": "of another server"}`,
+      want: "",
     },
     {
-      name: "errors that say nothing as text",
+      name: "nothing in errors that say nothing",
       body: `{"errors":[{},null,7]}`,
-      want: String.raw`{\"errors\":[{},null,7]}`,
+      want: "",
     },
-    { name: "text on one line", body: " a\r\n\tb ", want: "a b" },
-    {
-      name: "200 characters of long text",
-      body: "é".repeat(201),
-      want: `${"é".repeat(200)}…`,
-    },
-    {
-      name: "text that is cut in a character",
-      body: `a${"é".repeat(3000)}`,
-      want: `a${"é".repeat(199)}…`,
-    },
+    { name: "nothing in other text", body: "<h1>the intranet</h1>", want: "" },
     { name: "nothing in an empty body", body: "", want: "" },
     { name: "nothing in text with a NUL", body: "a\0b", want: "" },
     {
@@ -72,29 +68,31 @@ describe("loader/oci/registry-words", () => {
   });
 
   it("looks at 4 KiB", () => {
-    const body = Buffer.from(`${" ".repeat(4095)}ab`);
+    const body = errors({ code: "A", message: "m" });
+    const padded = (length: number) =>
+      Buffer.from(" ".repeat(length - body.length) + body);
 
-    expect(registryWords(body)).toBe("a");
+    expect(registryWords(padded(4096))).toBe("A: m");
+    expect(registryWords(padded(4097))).toBe("");
   });
 
   it("survives JSON that is nested deeply", () => {
-    const body = Buffer.from("[".repeat(4096));
-
-    expect(registryWords(body)).toBe(`${"[".repeat(200)}…`);
+    expect(registryWords(Buffer.from("[".repeat(4096)))).toBe("");
   });
 
   it("breaks off an answer after 4 KiB", async () => {
-    const answer = await answerWith(`${" ".repeat(4095)}a${" b".repeat(5000)}`);
+    const answer = await answerWith(" b".repeat(5000));
 
-    const words = await readRegistryWords(answer.response, []);
-
-    expect(words).toBe("a");
+    expect(await readRegistryWords(answer.response, [])).toBe("");
     expect(answer.unfinished()).toBe(0);
   });
 
   it.each([
     { name: "a secret", body: errors({ code: "BAD", message: SECRET }) },
-    { name: "the beginning of one", body: `got ${SECRET.slice(0, 16)}` },
+    {
+      name: "the beginning of one",
+      body: errors({ code: SECRET.slice(0, 16) }),
+    },
   ])("has no words of an answer that repeats $name", async ({ body }) => {
     const { response } = await answerWith(body);
 
@@ -102,9 +100,9 @@ describe("loader/oci/registry-words", () => {
   });
 
   it("passes over secrets that are empty", async () => {
-    const { response } = await answerWith("words");
+    const { response } = await answerWith(errors({ code: "WORDS" }));
 
-    expect(await readRegistryWords(response, [""])).toBe("words");
+    expect(await readRegistryWords(response, [""])).toBe("WORDS");
   });
 
   it("has no words of an answer that fails", async () => {
