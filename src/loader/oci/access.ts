@@ -1,6 +1,6 @@
 import type { Challenge } from "./challenge.js";
 import type { Credential } from "./credential.js";
-import { keyOf } from "./grant-memory.js";
+import { partsDigest } from "./parts-digest.js";
 import { identityOf } from "./identity.js";
 
 /** What a request to a registry is for, and who asks. */
@@ -16,7 +16,7 @@ export interface Access {
 /** Text that is the same for the same access only, and from which no secret can be read. */
 export function keyOfAccess(access: Access): string {
   const { actions, credential, registry, repository } = access;
-  return keyOf([registry, repository, actions, identityOf(credential)]);
+  return partsDigest([registry, repository, actions, identityOf(credential)]);
 }
 
 /** The scope to ask a token server for: what the registry says, and never less than the access. */

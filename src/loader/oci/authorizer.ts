@@ -6,7 +6,8 @@ import type { HttpRequest, HttpResponse, Send } from "../http/transport.js";
 import { refuse } from "../refuse.js";
 import { type Access, keyOfAccess, scopeOf } from "./access.js";
 import { type Challenge, parseChallenges } from "./challenge.js";
-import { createGrantMemory, type Grant, keyOf } from "./grant-memory.js";
+import { createGrantMemory, type Grant } from "./grant-memory.js";
+import { partsDigest } from "./parts-digest.js";
 import { readRegistryWords, wordsWithout } from "./registry-words.js";
 import {
   admitAnonymousRealm,
@@ -148,7 +149,12 @@ export function createAuthorizer(
     scope: RequestScope,
   ): Promise<Grant> {
     const { realm, service } = request;
-    const source = keyOf([key, realm.href, request.scope, ...listOf(service)]);
+    const source = partsDigest([
+      key,
+      realm.href,
+      request.scope,
+      ...listOf(service),
+    ]);
     // Another request has got it while this one was on its way.
     const newer = memory.recall(key);
     if (newer?.source === source) return newer;

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Clock, RequestScope } from "../../ports.js";
 import { whenOver } from "../../request-scope.js";
@@ -65,16 +64,6 @@ export function createGrantMemory(clock: Clock): GrantMemory {
       return untilOver(flight, waitingFor, scope, clock);
     },
   };
-}
-
-/** Text that is the same for the same parts only, and from which none of them can be read. */
-export function keyOf(parts: readonly string[]): string {
-  const hash = createHash("sha256");
-  // With its length before it, no part can go on into the next.
-  for (const part of parts) {
-    hash.update(`${Buffer.byteLength(part)}:`).update(part);
-  }
-  return hash.digest("base64");
 }
 
 function untilOver<T>(

@@ -1,3 +1,4 @@
+import { ANONYMOUS } from "../access.js";
 import type { Credential } from "./credential.js";
 import { partsDigest } from "./parts-digest.js";
 
@@ -6,8 +7,16 @@ import { partsDigest } from "./parts-digest.js";
  * is the same for the same credential only. Not for storing: a weak password can be guessed from it.
  */
 export function identityOf(credential: Credential | null): string {
-  return credential === null ? "anonymous" : partsDigest(partsOf(credential));
+  if (credential === null) return ANONYMOUS;
+  const known = identities.get(credential);
+  if (known !== undefined) return known;
+  const identity = partsDigest(partsOf(credential));
+  identities.set(credential, identity);
+  return identity;
 }
+
+/** Every request asks for that of a credential that was read before. */
+const identities = new WeakMap<Credential, string>();
 
 function partsOf(credential: Credential): string[] {
   switch (credential.kind) {
