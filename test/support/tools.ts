@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 
 /** Programs beside Node and Rust that some tests need. */
-export type Tool = "go" | "clang" | "docker-registry" | "openssl";
+export type Tool =
+  "go" | "clang" | "docker-registry" | "openssl" | "skopeo" | "unshare";
 
 interface Probe {
   readonly args: readonly string[];
@@ -25,6 +26,12 @@ const PROBES: Readonly<Record<Tool, Probe>> = {
     missing: "docker-registry is not installed",
   },
   openssl: { args: ["version"], missing: "openssl is not installed" },
+  skopeo: { args: ["--version"], missing: "skopeo is not installed" },
+  // Whether mounts of one's own can be made, which takes root.
+  unshare: {
+    args: ["--mount", "true"],
+    missing: "unshare cannot make mounts here",
+  },
 };
 
 const found = new Map<Tool, boolean>();
