@@ -8,6 +8,8 @@ import type { Send } from "./transport.js";
 const OPEN_MS = 5_000;
 /** A deadline that comes sooner says nothing about the server. */
 const FAIR_CHANCE_MS = 2_000;
+/** Timers may fire a little before their time. */
+const EARLY_MS = 50;
 const MAX_SERVERS = 1_000;
 
 /**
@@ -40,7 +42,8 @@ export function breaking(send: Send, clock: Clock): Send {
       const nowMs = clock.monotonicMs();
       // Who sent us here a moment before the deadline must not get this server a bad name.
       const hadTime =
-        nowMs < scope.deadlineAtMs || nowMs - askedAtMs >= FAIR_CHANCE_MS;
+        nowMs < scope.deadlineAtMs - EARLY_MS ||
+        nowMs - askedAtMs >= FAIR_CHANCE_MS;
       if (isUnreachable(thrown) && hadTime)
         silent.set(server, { error: thrown, atMs: clock.monotonicMs() });
       throw thrown;

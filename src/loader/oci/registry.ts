@@ -1,5 +1,6 @@
 import { escaped } from "../../errors.js";
 import type { Digest, OciReference, RequestScope } from "../../ports.js";
+import { withoutContent } from "../blobs.js";
 import { readBounded, streamBounded } from "../http/bounded-body.js";
 import { refusalOf } from "../http/status.js";
 import type { HttpResponse } from "../http/transport.js";
@@ -121,7 +122,7 @@ export function createRegistry(
       );
       const what = `the manifest of ${puller.at.location}`;
       return {
-        bytes: await readBounded(response, MAX_IMAGE_MANIFEST_BYTES, what),
+        bytes: await readManifestBytes(response, what, sentOnTo),
         contentType: lastOf(response, "content-type"),
         claimedDigest: lastOf(response, "docker-content-digest"),
         usedCredential,
@@ -174,6 +175,18 @@ function registryUrl(
 ): URL {
   const scheme = isPlainHttp ? "http" : "https";
   return new URL(`${scheme}://${at.registry}/v2/${at.repository}/${path}`);
+}
+
+async function readManifestBytes(
+  response: HttpResponse,
+  what: string,
+  sentOnTo: string | null,
+): Promise<Uint8Array> {
+  try {
+    return await readBounded(response, MAX_IMAGE_MANIFEST_BYTES, what);
+  } catch (thrown) {
+    throw withoutContent(thrown, { sentOnTo });
+  }
 }
 
 /** To a HEAD it is also a yes to be sent on to storage, which may refuse a HEAD its link was not made for. */

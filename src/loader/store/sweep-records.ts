@@ -40,7 +40,8 @@ export async function sweepRecords(
   } catch (error) {
     // Another process may be sweeping, too; the next sweep is in ten minutes.
     const reason = errnoOf(error);
-    logger.debug({ path: directory, reason }, "cannot sweep records");
+    if (reason !== "ENOENT")
+      logger.debug({ path: directory, reason }, "cannot sweep records");
     return 0;
   }
 }

@@ -12,7 +12,10 @@ import {
 } from "vitest";
 import { type Claim, createAccess } from "../../../src/loader/access.js";
 import type { LoaderOptions } from "../../../src/loader/index.js";
-import { createAccessStore } from "../../../src/loader/store/access-store.js";
+import {
+  type AccessStore,
+  createAccessStore,
+} from "../../../src/loader/store/access-store.js";
 import type { ModuleSource } from "../../../src/ports.js";
 import type { Login } from "../../support/registry-auth.js";
 import {
@@ -184,6 +187,95 @@ describe("loader/access", () => {
   });
 });
 
+describe("loader/access: while the store is being read", () => {
+  const claim: Claim = {
+    place: "ghcr.io/a/b",
+    digest: digestOf("module"),
+    identity: "f".repeat(64),
+  };
+
+  it("what is disproved is not proved again by what was read before", async () => {
+    const { access, answer } = slowAccess();
+    const asking = access.standing(claim);
+
+    await access.disprove(claim);
+    answer();
+    await asking;
+
+    expect(await access.standing(claim)).toBe("unproved");
+    expect(await access.wasProved(claim)).toBe(false);
+  });
+
+  /** On a store with one record, which tells what it has read only when it is told to. */
+  function slowAccess() {
+    const clock = handClock();
+    let isThere = true;
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    const store: AccessStore = {
+      async provedAt() {
+        const found = isThere ? clock.nowMs() : null;
+        await answered;
+        return found;
+      },
+      record: () => Promise.reject(new Error("nothing is to be recorded")),
+      forget() {
+        isThere = false;
+        return Promise.resolve();
+      },
+    };
+    const access = createAccess(store, RECHECK_MS, clock);
+    return { access, answer: () => answer() };
+  }
+});
+
+describe("loader/access: who was refused", () => {
+  const tag = { place: "ghcr.io/a/b:v1", identity: "f".repeat(64) };
+
+  function open() {
+    const clock = handClock();
+    const store = createAccessStore(dir, clock, recordingLogger().logger);
+    return createAccess(store, RECHECK_MS, clock);
+  }
+
+  it("is remembered until it is taken back, after restarts as well", async () => {
+    const first = open();
+    expect(await first.wasRefused(tag)).toBe(false);
+    await first.setRefused(tag, true);
+    expect(await first.wasRefused(tag)).toBe(true);
+
+    const second = open();
+    expect(await second.wasRefused(tag)).toBe(true);
+    await second.setRefused(tag, false);
+    expect(await second.wasRefused(tag)).toBe(false);
+
+    const third = open();
+    expect(await third.wasRefused(tag)).toBe(false);
+    await third.setRefused(tag, true);
+    expect(await open().wasRefused(tag)).toBe(true);
+  });
+
+  it.each([
+    { name: "at another place", other: { place: "ghcr.io/a/b:v2" } },
+    { name: "with another credential", other: { identity: "e".repeat(64) } },
+    { name: "without credential", other: { identity: "anonymous" } },
+  ])("says nothing of who asks $name", async ({ other }) => {
+    const access = open();
+    await access.setRefused(tag, true);
+
+    expect(await access.wasRefused({ ...tag, ...other })).toBe(false);
+  });
+
+  it("is no proof of anything", async () => {
+    const access = open();
+    await access.setRefused(tag, true);
+
+    const claim = { ...tag, digest: digestOf("module") };
+    expect(await access.standing(claim)).toBe("unproved");
+    expect(await access.wasProved(claim)).toBe(false);
+  });
+});
+
 describe("loader/access, through the loader", () => {
   const WASM = Buffer.from("\0asm\x01\0\0\0 a private module");
   const MANIFEST = '{"private":"manifest"}';
@@ -294,6 +386,8 @@ describe("loader/access, through the loader", () => {
       code: "registry-auth-failed",
     },
     { name: "it is gone", status: 404, code: "module-not-found" },
+    { name: "it is gone for good", status: 410, code: "registry-refused" },
+    { name: "it is a bad request", status: 400, code: "registry-refused" },
   ])(
     "once $name it is refused, also when the registry is gone or the runtime restarts",
     async ({ status, code }) => {

@@ -136,6 +136,59 @@ describe("loader/http/bounded-body", () => {
     expect(response.isBrokenOff).toBe(isBrokenOff);
   });
 
+  describe("of small pieces", () => {
+    const ones = (count: number) =>
+      Array.from({ length: count }, () => bytes("a"));
+
+    it.each([
+      { name: "one byte each", chunks: ones(10_100), wantTaken: 10_040 },
+      // The first piece allows for 100 more.
+      {
+        name: "one byte each after a large one",
+        chunks: [new Uint8Array(25_600), ...ones(10_200)],
+        wantTaken: 10_140,
+      },
+      {
+        name: "nothing",
+        chunks: Array.from({ length: 10_100 }, () => bytes("")),
+        wantTaken: 10_001,
+      },
+    ])(
+      "breaks off a body of too many: $name",
+      async ({ chunks, wantTaken }) => {
+        const response = answer({ chunks });
+
+        await expect(
+          readBounded(response, 1_000_000, "h.test: the manifest"),
+        ).rejects.toMatchObject({
+          code: "answer-invalid",
+          message: "h.test: the manifest comes in too small pieces",
+        });
+        expect(response).toMatchObject({
+          isBrokenOff: true,
+          taken: wantTaken,
+        });
+      },
+    );
+
+    it.each([
+      { name: "10,000 of one byte, then the rest", chunks: ones(10_000) },
+      {
+        name: "13 bytes each",
+        chunks: Array.from({ length: 10_082 }, () => bytes("a".repeat(13))),
+      },
+      { name: "as many as are allowed", chunks: ones(10_039) },
+    ])("reads 128 KiB of few enough: $name", async ({ chunks }) => {
+      const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      const rest = new Uint8Array(128 * 1024 - length).fill(97);
+      const response = answer({ chunks: [...chunks, rest] });
+
+      const got = await readBounded(response, 128 * 1024, "x");
+
+      expect(text(got)).toBe("a".repeat(128 * 1024));
+    });
+  });
+
   it("throws what the body throws", async () => {
     const failure = new Error("reset");
     const broken = () => answer({ chunks: [bytes("a")], failure });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { LoaderError } from "../../../../src/loader/error.js";
 import { breaking } from "../../../../src/loader/http/breaker.js";
 import type { HttpResponse } from "../../../../src/loader/http/transport.js";
+import { createRequestScope } from "../../../../src/request-scope.js";
 import { handClock } from "../store/fixtures.js";
 import { answer, endless, get, scripted } from "./doubles.js";
 
@@ -109,6 +110,50 @@ describe("loader/http/breaker", () => {
     expect(await ask("https://h.test/a")).toBe(last);
   });
 
+  describe.each([
+    // Timers come early: Node cuts off fractions of a millisecond, and counts from the turn's begin.
+    { name: "as its deadline passes", endsAtMs: 5_000 },
+    { name: "as the deadline's timer fires, a bit early", endsAtMs: 4_998 },
+    { name: "some time after its deadline", endsAtMs: 5_400 },
+  ])("without an answer $name", ({ endsAtMs }) => {
+    it.each([
+      { hadMs: 1, isLeftAlone: false },
+      { hadMs: 1_990, isLeftAlone: false },
+      { hadMs: 2_000, isLeftAlone: true },
+      { hadMs: 4_900, isLeftAlone: true },
+    ])(
+      "a server that had $hadMs ms is left alone: $isLeftAlone",
+      async ({ hadMs, isLeftAlone }) => {
+        expect(await isLeftAloneAfter(endsAtMs - hadMs, endsAtMs)).toBe(
+          isLeftAlone,
+        );
+      },
+    );
+  });
+
+  it.each([
+    { askedAtMs: 0, endsAtMs: 1 },
+    { askedAtMs: 4_000, endsAtMs: 4_500 },
+  ])(
+    "leaves a server alone that breaks off before the deadline, after $endsAtMs ms",
+    async ({ askedAtMs, endsAtMs }) => {
+      expect(await isLeftAloneAfter(askedAtMs, endsAtMs)).toBe(true);
+    },
+  );
+
+  it("does not forget that a server was silent when another one comes too late to it", async () => {
+    const last = answer();
+    const { ask, clock, asked } = breaker(silence, last);
+    await expect(ask("https://h.test/a")).rejects.toBe(silence);
+    clock.advance(4_999);
+
+    await expect(
+      ask("https://h.test/a", createRequestScope({ deadlineAtMs: 5_000 })),
+    ).rejects.toThrow("s ago");
+
+    expect(asked).toHaveLength(1);
+  });
+
   it("remembers no more than 1000 servers", async () => {
     const failures = Array.from({ length: 1_001 }, () => silence);
     const { ask, asked } = breaker(...failures, answer());
@@ -137,12 +182,35 @@ describe("loader/http/breaker", () => {
   });
 });
 
+/** Whether a server is, of which no answer came until `endsAtMs` within a deadline of 5 s. */
+async function isLeftAloneAfter(
+  askedAtMs: number,
+  endsAtMs: number,
+): Promise<boolean> {
+  const clock = handClock();
+  const last = answer();
+  const send = scripted(silence, last);
+  const ask = breaking(async (request, scope) => {
+    clock.advance(Math.max(0, endsAtMs - clock.monotonicMs()));
+    return await send(request, scope);
+  }, clock);
+  clock.advance(askedAtMs);
+  const scope = createRequestScope({ deadlineAtMs: 5_000 });
+  await expect(ask(get("https://h.test/a"), scope)).rejects.toBe(silence);
+
+  const second = await ask(get("https://h.test/a"), endless()).catch(
+    (thrown: unknown) => thrown,
+  );
+
+  return second !== last;
+}
+
 function breaker(...script: readonly (HttpResponse | Error)[]) {
   const clock = handClock();
   const send = scripted(...script);
   const guarded = breaking(send, clock);
   return {
-    ask: (url: string) => guarded(get(url), endless()),
+    ask: (url: string, scope = endless()) => guarded(get(url), scope),
     asked: send.requests,
     clock,
   };

@@ -71,6 +71,14 @@ describe("loader/http/failure", () => {
       want: "TLS failed",
     },
     { name: "EPROTO", code: "tls-failed", want: "TLS failed" },
+    // These say nothing about the server, so no cache makes up for them.
+    ...["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS", "ENOMEM"].map(
+      (name) => ({
+        name,
+        code: "cache-unwritable",
+        want: "this machine has no handles left",
+      }),
+    ),
     // Nothing that is not known makes caches step in.
     {
       name: "ERR_NEW_THING",

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
+import {
+  LoaderError,
+  type LoaderErrorCode,
+} from "../../../../src/loader/error.js";
 import { following } from "../../../../src/loader/http/redirects.js";
+import type { HttpResponse } from "../../../../src/loader/http/transport.js";
 import { answer, endless, get, scripted } from "./doubles.js";
 
 const HEADERS = {
@@ -263,6 +268,55 @@ describe("loader/http/redirects", () => {
     }, admitAll)(get("https://h.test/a"), scope);
 
     expect(scopes).toEqual([scope, scope]);
+  });
+
+  describe("when a server gives no answer", () => {
+    const failures: readonly [LoaderErrorCode, string][] = [
+      ["registry-unreachable", "in.test: connection refused (ECONNREFUSED)"],
+      ["tls-failed", "in.test: TLS failed (EPROTO)"],
+      ["answer-invalid", "in.test: the answer is not valid HTTP (X)"],
+    ];
+
+    it.each(failures)(
+      "tells no more than its name of one that was sent on to: %s",
+      async (code, text) => {
+        const failure = new LoaderError(code, text);
+        const send = scripted(redirect("https://in.test:81/x?sig=s"), failure);
+
+        await expect(
+          following(send, admitAll)(get("https://h.test:5000/a"), endless()),
+        ).rejects.toMatchObject({
+          code,
+          message:
+            "h.test:5000 sent on to in.test:81, which could not be asked",
+          cause: failure,
+        });
+      },
+    );
+
+    it("tells of the one that was asked what there is to tell", async () => {
+      const failure = new LoaderError("registry-unreachable", "h.test: reset");
+      const ask = (...script: readonly (HttpResponse | Error)[]) =>
+        following(scripted(...script), admitAll)(
+          get("https://h.test/a"),
+          endless(),
+        );
+
+      await expect(ask(failure)).rejects.toBe(failure);
+      await expect(ask(redirect("/b"), failure)).rejects.toBe(failure);
+    });
+
+    it.each([
+      new LoaderError("resolve-cancelled", "in.test: the request ended"),
+      new LoaderError("plain-http-refused", "in.test: http is for localhost"),
+      new TypeError("a fault of ours"),
+    ])("passes on what was not learnt there: %s", async (thrown) => {
+      const send = scripted(redirect("https://in.test/x"), thrown);
+
+      await expect(
+        following(send, admitAll)(get("https://h.test/a"), endless()),
+      ).rejects.toBe(thrown);
+    });
   });
 });
 

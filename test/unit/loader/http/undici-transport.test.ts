@@ -190,6 +190,36 @@ describe("loader/http/undici-transport", () => {
     });
   });
 
+  it.each([
+    { name: "bulk keeps no quick one", hanging: true, next: false },
+    { name: "quick keeps no bulk one", hanging: false, next: true },
+  ])("a crowd of $name waiting", async ({ hanging, next }) => {
+    const port = await servers.http(({ url }, response) => {
+      if (url === "/next") response.end("x");
+      else response.write("begun, and without end");
+    });
+    const transport = create();
+    const leaving = createRequestScope({ deadlineAtMs: Infinity });
+    const crowd = Array.from({ length: 20 }, () =>
+      transport.send(
+        get(`http://127.0.0.1:${port}/`, { isBulk: hanging }),
+        leaving,
+      ),
+    );
+    const begun = Promise.all(crowd.slice(0, 16));
+    await begun;
+
+    const response = await transport.send(
+      get(`http://127.0.0.1:${port}/next`, { isBulk: next }),
+      inMs(5_000),
+    );
+
+    expect(await text(response)).toBe("x");
+    leaving.cancel();
+    for (const each of (await Promise.allSettled(crowd)).slice(16))
+      expect(each).toMatchObject({ reason: { code: "resolve-cancelled" } });
+  });
+
   describe("receives", () => {
     it("whatever status there is, with headers as they came", async () => {
       const port = await raw(

@@ -58,7 +58,7 @@ describe("loader/oci/credential-helpers", () => {
   });
 
   it("shares one run among those who ask at once, and keeps it when one of them goes", async () => {
-    const { helpers, runs, finish } = setUp(FOUND, "by hand");
+    const { helpers, runs, finishFirst } = setUp(FOUND, "by hand");
     const leaving = createRequestScope({ deadlineAtMs: Infinity });
     const staying = createRequestScope({ deadlineAtMs: Infinity });
 
@@ -67,12 +67,48 @@ describe("loader/oci/credential-helpers", () => {
     leaving.cancel();
 
     await expect(left).rejects.toMatchObject({ code: "resolve-cancelled" });
-    finish();
+    finishFirst();
     expect(await stayed).toBe(FOUND);
     expect(await helpers.ask("x", "a.io", staying)).toBe(FOUND);
     expect(runs).toHaveLength(1);
   });
+
+  it("runs four at once, and the rest in their turn", async () => {
+    const { ask, finishFirst, runs } = setUp(FOUND, "by hand");
+    const servers = Array.from({ length: 10 }, (_, at) => `h${at}.io`);
+
+    const answers = Promise.all(servers.map((server) => ask("x", server)));
+    await settle();
+    expect(runs).toHaveLength(4);
+    for (let ended = 1; ended <= 10; ended++) {
+      finishFirst();
+      await settle();
+      expect(runs).toHaveLength(Math.min(10, 4 + ended));
+    }
+
+    expect(await answers).toEqual(servers.map(() => FOUND));
+    expect(runs.map(([, server]) => server)).toEqual(servers);
+  });
+
+  it("has nobody wait for his turn longer than his request", async () => {
+    const { ask, helpers, runs, finishFirst } = setUp(FOUND, "by hand");
+    const others = ["a.io", "b.io", "c.io", "d.io"].map((at) => ask("x", at));
+    const leaving = createRequestScope({ deadlineAtMs: Infinity });
+
+    const left = helpers.ask("x", "e.io", leaving);
+    leaving.cancel();
+
+    await expect(left).rejects.toMatchObject({ code: "resolve-cancelled" });
+    expect(runs).toHaveLength(4);
+    for (let each = 0; each < 4; each++) finishFirst();
+    expect(await Promise.all(others)).toEqual(Array(4).fill(FOUND));
+  });
 });
+
+/** Until everything that can go on has done so. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 function setUp(
   answer: HelperAnswer,
@@ -84,12 +120,12 @@ function setUp(
     monotonicMs: () => clock.now,
   };
   const runs: [string, string, HelperEnv][] = [];
-  let finish: () => void = () => undefined;
+  const running: (() => void)[] = [];
   const helpers = createCredentialHelpers(ENV, clock, (...asked) => {
     runs.push(asked);
     return new Promise((resolve) => {
-      finish = () => resolve(answer);
-      if (finishes === "at once") finish();
+      if (finishes === "at once") resolve(answer);
+      else running.push(() => resolve(answer));
     });
   });
   const scope = createRequestScope({ deadlineAtMs: Infinity });
@@ -98,6 +134,7 @@ function setUp(
     ask: (name: string, server: string) => helpers.ask(name, server, scope),
     runs,
     clock,
-    finish: () => finish(),
+    /** Ends the run that began first. */
+    finishFirst: () => running.shift()?.(),
   };
 }

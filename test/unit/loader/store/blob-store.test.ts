@@ -63,6 +63,11 @@ function breakDirectory(kind = "blobs"): void {
   writeFileSync(path.join(cacheDir, kind), "");
 }
 
+function repairDirectory(kind = "blobs"): void {
+  rmSync(path.join(cacheDir, kind));
+  renameSync(path.join(cacheDir, "moved"), path.join(cacheDir, kind));
+}
+
 describe("loader/store/blob-store writes", () => {
   it.each([
     { name: "under the digest that was asked for", wanted: digest },
@@ -211,6 +216,61 @@ describe("loader/store/blob-store on a disk that cannot be written", () => {
     );
     expect(kept().filter((name) => name.startsWith(".tmp-"))).toEqual([]);
     await store.close();
+  });
+
+  it("tries it again after a minute, and goes on there once it can be written", async () => {
+    const store = open();
+    breakDirectory();
+    const first = await store.write(digest, chunksOf("module"));
+    repairDirectory();
+
+    clock.advance(59_999);
+    const meanwhile = await store.write(null, chunksOf("meanwhile"));
+    clock.advance(1);
+    const after = await store.write(null, chunksOf("after"));
+
+    expect(path.dirname(path.dirname(meanwhile.filePath))).toBe(tempDir);
+    expect(after.filePath).toBe(at(fileNameOf("after")));
+    expect(kept()).toEqual([fileNameOf("after")]);
+    // What went elsewhere is there still.
+    expect(await store.find(digest, null)).toEqual(first);
+    expect(await store.find(digestOf("meanwhile"), null)).toEqual(meanwhile);
+    await store.close();
+  });
+
+  it("leaves it alone for another minute when it still cannot be written", async () => {
+    const store = open();
+    breakDirectory();
+    await store.write(null, chunksOf("first"));
+    clock.advance(60_000);
+    await store.write(null, chunksOf("second"));
+    repairDirectory();
+
+    clock.advance(59_999);
+    const third = await store.write(null, chunksOf("third"));
+    clock.advance(1);
+    const fourth = await store.write(null, chunksOf("fourth"));
+
+    expect(path.dirname(path.dirname(third.filePath))).toBe(tempDir);
+    expect(fourth.filePath).toBe(at(fileNameOf("fourth")));
+    expect(warnings()).toHaveLength(1);
+    await store.close();
+  });
+
+  it("tries again after a minute what failed half-way", async () => {
+    const store = open();
+    const inTheWay = path.join(at(fileNameOf("other")), "x");
+    mkdirSync(inTheWay, { recursive: true });
+    await expect(store.write(null, chunksOf("other"))).rejects.toMatchObject({
+      code: "cache-unwritable",
+    });
+    rmSync(at(fileNameOf("other")), { recursive: true });
+
+    clock.advance(60_000);
+    const again = await store.write(null, chunksOf("other"));
+
+    expect(again.filePath).toBe(at(fileNameOf("other")));
+    expect(readdirSync(tempDir)).toEqual([]);
   });
 
   it("refuses when nothing can be written, and takes no chunk", async () => {
