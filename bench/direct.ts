@@ -7,6 +7,7 @@ import { readFile, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { createInterface } from "node:readline";
 
+import { noMetrics } from "../src/cli/silent.js";
 import { createEngine } from "../src/engine/index.js";
 import type { Logger, ModuleFile } from "../src/ports.js";
 import { createRequestScope } from "../src/request-scope.js";
@@ -56,6 +57,7 @@ const engine = createEngine(
   },
   clock,
   quiet,
+  noMetrics,
 );
 
 const startedMs = performance.now();

@@ -142,6 +142,14 @@ export interface RedirectFence {
   admit(url: HttpUrl): Promise<void>;
 }
 
+/** Something to say beside an answer, once. */
+export interface Warning {
+  /** One line. */
+  readonly text: string;
+  /** To be called when it was said; until then the next one who asks is told, too. */
+  said(): void;
+}
+
 /** A module's manifest as its source delivered it. */
 export interface ManifestBytes {
   /** A `wasmfn.yaml`, read strictly, or the JSON of an OCI layer, in which newer fields are ignored. */
@@ -160,11 +168,20 @@ export interface EnvVariable {
 /** How a request ended: `refused` by admission, `error` for everything else that is no answer. */
 export type RequestOutcome = "ok" | "refused" | "error" | "skipped";
 
-/** Where the digest of a tag came from: asked for, or known because nobody answered. */
+/** How a run ended: `timeout` when it was cut, for its time was up or its caller had gone. */
+export type RunOutcome = "ok" | "error" | "timeout";
+
+/**
+ * What said which digest a tag leads to: the registry; what it led to last, because nobody answered;
+ * the step's expectation in such a case, or an answer that was used again.
+ */
 export type TagResolutionSource = "registry" | "pointer" | "cache";
 
 /** How a look into a cache ended, and that what was there, `stale`, was not what its name says. */
 export type CacheEvent = "hit" | "miss" | "stale";
+
+/** What refused memory: the run's own limit, or the bound on all runs together. */
+export type MemoryDenialReason = "limit" | "pool";
 
 /** What is counted. Labels are constants: no module, host or digest. */
 export interface Metrics {
@@ -173,8 +190,26 @@ export interface Metrics {
   moduleFetched(source: "oci" | "http", seconds: number): void;
   tagResolved(source: TagResolutionSource): void;
   blobLookedUp(event: CacheEvent): void;
+  /** Somebody looked for a compiled module in memory. */
+  compiledLookedUp(event: "hit" | "miss"): void;
+  /** Somebody looked for a compiled module on disk. */
+  artifactLookedUp(event: CacheEvent): void;
   /** What lies on disk, after the sweep that looked. */
   cacheSwept(cache: "blob" | "compiled-disk", bytes: number): void;
+  /** The compiler is done with a module, whether it compiled or not. */
+  compileEnded(seconds: number): void;
+  /** A compiled module was brought into memory. */
+  moduleLoaded(abi: 1 | 2): void;
+  /** A run has its slot, or has given up waiting for one. */
+  runQueued(seconds: number): void;
+  /** How many runs hold a slot now. */
+  runsInFlight(count: number): void;
+  /** The sandbox is done with a run. */
+  runEnded(outcome: RunOutcome, seconds: number): void;
+  /** Runs were refused memory `count` times. */
+  memoryDenied(reason: MemoryDenialReason, count: number): void;
   /** The operator policy was read again. */
   policyReloaded(result: "ok" | "error"): void;
+  /** The server's certificates were read again. */
+  certificatesReloaded(result: "ok" | "error"): void;
 }

@@ -77,7 +77,7 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
   const parsers = createSourceParsers(scheme);
   const warm = warmSources(config, parsers);
   const logger = host.createLogger(config.debug);
-  const { metrics, exposition } = createMetrics();
+  const { metrics, grpc, exposition } = createMetrics();
   const policies = host.createPolicyEngine();
   const operatorPolicy = await openPolicy(
     config,
@@ -86,7 +86,7 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     host,
     logger,
   );
-  const engine = host.createEngine(sandbox, clock, logger);
+  const engine = host.createEngine(sandbox, clock, logger, metrics);
   const loader = createLoader(loaderOptions(config, scheme, host.env), {
     clock,
     logger,
@@ -118,10 +118,17 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     logger,
   );
   const server = await startServer(
-    { ...config, tlsCertsDir },
+    {
+      ...config,
+      tlsCertsDir,
+      onTlsReload: (result) => {
+        metrics.certificatesReloaded(result);
+      },
+    },
     runFunction,
     clock,
     logger,
+    grpc,
   );
   logger.info(
     {
@@ -135,6 +142,7 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
   let sweeper: Sweeper | undefined;
   void warmModules(warm, { loader, engine }, clock, logger).then(() => {
     isReady = true;
+    server.setServing();
     logger.info({}, "ready");
     // Not before: what is to be warm counts as used now.
     sweeper = startSweeper(

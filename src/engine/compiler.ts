@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 
-import type { Clock, Logger, ModuleFile } from "../ports.js";
+import type { Clock, Logger, Metrics, ModuleFile } from "../ports.js";
 import {
   runCompiler,
   type CompileFailure,
@@ -54,6 +54,7 @@ export function createCompiler(
   options: CompilerOptions,
   clock: Clock,
   logger: Logger,
+  metrics: Pick<Metrics, "compileEnded">,
 ): Compiler {
   const checks = pLimit(MAX_CONCURRENT_CHECKS);
   const small = pLimit(1);
@@ -99,26 +100,29 @@ export function createCompiler(
     artifactPath: string,
   ): Promise<CompilerOutcome> {
     const startedMs = clock.monotonicMs();
-    const elapsedMs = () => Math.round(clock.monotonicMs() - startedMs);
-    const fields = { digest: module.digest, sizeBytes: module.sizeBytes, kind };
+    const elapsedMs = () => clock.monotonicMs() - startedMs;
+    const fieldsNow = () => ({
+      digest: module.digest,
+      sizeBytes: module.sizeBytes,
+      kind,
+      elapsedMs: Math.round(elapsedMs()),
+    });
     const progress = setInterval(() => {
-      logger.info({ ...fields, elapsedMs: elapsedMs() }, "still compiling");
+      logger.info(fieldsNow(), "still compiling");
     }, PROGRESS_EVERY_MS);
     try {
       const outcome = await perform(module, {
         compile: { kind, artifactPath },
       });
       if (outcome.kind === "done") {
-        logger.info({ ...fields, elapsedMs: elapsedMs() }, "compiled");
+        logger.info(fieldsNow(), "compiled");
       } else {
-        logger.warn(
-          { ...fields, elapsedMs: elapsedMs(), failure: outcome },
-          "compile failed",
-        );
+        logger.warn({ ...fieldsNow(), failure: outcome }, "compile failed");
       }
       return outcome;
     } finally {
       clearInterval(progress);
+      metrics.compileEnded(elapsedMs() / 1000);
     }
   }
 

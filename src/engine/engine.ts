@@ -5,6 +5,7 @@ import type {
   Digest,
   FoundModule,
   Logger,
+  Metrics,
   RequestScope,
   RunLimits,
 } from "../ports.js";
@@ -93,6 +94,7 @@ export function createEngine(
   options: EngineOptions,
   clock: Clock,
   logger: Logger,
+  metrics: Metrics,
 ): Engine {
   const addon = loadAddon();
   const maxConcurrentRuns =
@@ -122,7 +124,7 @@ export function createEngine(
     logger,
   );
   const store = createModuleStore(options.maxCachedModules, clock);
-  const compiler = createCompiler(options, clock, logger);
+  const compiler = createCompiler(options, clock, logger, metrics);
   const loader = createModuleLoader({
     native,
     store,
@@ -130,6 +132,7 @@ export function createEngine(
     compiler,
     clock,
     logger,
+    metrics,
   });
   const slots = createSlots(
     {
@@ -137,8 +140,9 @@ export function createEngine(
       maxTotalRunMemoryBytes: options.maxTotalRunMemoryBytes,
     },
     clock,
+    metrics,
   );
-  const parts = { native, runs, clock };
+  const parts = { native, runs, clock, metrics };
   const turnEnd = createTurnEnd();
   let closed = false;
 

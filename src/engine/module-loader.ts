@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+
 import { LRUCache } from "lru-cache";
 
 import { errorText } from "../errors.js";
@@ -6,6 +8,7 @@ import type {
   Digest,
   FoundModule,
   Logger,
+  Metrics,
   ModuleFile,
   RequestScope,
 } from "../ports.js";
@@ -13,6 +16,7 @@ import type { ArtifactStore } from "./artifact-store.js";
 import type { Compiler } from "./compiler.js";
 import type { CompileFailure } from "./compiler-process.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
+import { createFileRace, type FileRace } from "./file-race.js";
 import type { ModuleStore, StoredLease } from "./module-store.js";
 import {
   nativeError,
@@ -40,15 +44,15 @@ export interface ModuleLoaderParts {
   readonly compiler: Compiler;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /** Why a load failed, without the module's name: the next caller may know it by another one. */
 type LoadFailure = Unfetched | Unloadable;
 
-/** Its bytes could not be had by whoever began to load it; the next caller may have better luck. */
+/** Nobody who waited for it could have its bytes; the next caller may have better luck. */
 interface Unfetched {
   readonly kind: "unfetched";
-  readonly thrown: unknown;
 }
 
 interface Unloadable {
@@ -60,7 +64,7 @@ interface Unloadable {
 
 /** Makes the loader: memory, then artifact, then pre-check and compile; one flight per digest. */
 export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
-  const { native, store, artifacts, compiler, clock, logger } = parts;
+  const { native, store, artifacts, compiler, clock, logger, metrics } = parts;
   const flights = new Map<Digest, Flight>();
   const failures = new LRUCache<Digest, Unloadable>({
     max: MAX_REMEMBERED,
@@ -72,55 +76,66 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   return {
     async load(module, scope) {
       const inMemory = store.lease(module.digest);
-      if (inMemory !== null) return inMemory;
-      const failed = failures.get(module.digest);
-      if (failed !== undefined) throw loadError(module, failed);
-      const flight = flights.get(module.digest) ?? start(module);
-      const failure = await waitFor(flight, module, scope);
-      if (failure?.kind === "unloadable") throw loadError(module, failure);
-      // Another place or credential says nothing about this one.
-      if (failure?.kind === "unfetched" && flight.module === module)
-        throw failure.thrown;
-      return store.lease(module.digest) ?? (await this.load(module, scope));
+      metrics.compiledLookedUp(inMemory === null ? "miss" : "hit");
+      return inMemory ?? (await bring(module, scope));
     },
   };
 
-  function start(module: FoundModule): Flight {
+  async function bring(
+    module: FoundModule,
+    scope: RequestScope,
+  ): Promise<StoredLease> {
+    const failed = failures.get(module.digest);
+    if (failed !== undefined) throw loadError(module, failed);
+    const flight = flights.get(module.digest) ?? start(module.digest);
+    flight.race.join(module);
+    const failure = await waitFor(flight, module, scope);
+    if (failure?.kind === "unloadable") throw loadError(module, failure);
+    // Another place or credential says nothing about this one.
+    const own = flight.race.failureOf(module);
+    if (failure?.kind === "unfetched" && own !== undefined) throw own.thrown;
+    return store.lease(module.digest) ?? (await bring(module, scope));
+  }
+
+  function start(digest: Digest): Flight {
     const progress: Progress = { compiling: false };
-    const done = loadOnce(module, progress)
+    const race = createFileRace();
+    const done = loadOnce(digest, race, progress)
       .catch((thrown: unknown): LoadFailure => {
         return failed("load-failed", nativeError(thrown).text);
       })
       .then((failure) => {
-        flights.delete(module.digest);
+        flights.delete(digest);
         if (failure?.kind === "unloadable" && failure.permanent)
-          failures.set(module.digest, failure);
+          failures.set(digest, failure);
         return failure;
       });
-    const flight = { module, done, startedMs: clock.monotonicMs(), progress };
-    flights.set(module.digest, flight);
+    const flight = { race, done, startedMs: clock.monotonicMs(), progress };
+    flights.set(digest, flight);
     return flight;
   }
 
   /** `null` = the module is in memory now. */
   async function loadOnce(
-    found: FoundModule,
+    digest: Digest,
+    race: FileRace,
     progress: Progress,
   ): Promise<LoadFailure | null> {
-    const stored = await loadArtifact(found);
-    if (stored !== "stale") return stored;
-    let module: ModuleFile;
-    try {
-      module = await found.locate();
-    } catch (thrown) {
-      return { kind: "unfetched", thrown };
+    const stored = await loadArtifact(digest);
+    if (stored !== "stale") {
+      metrics.artifactLookedUp("hit");
+      return stored;
     }
+    const isThere = existsSync(artifacts.pathOf(digest));
+    metrics.artifactLookedUp(isThere ? "stale" : "miss");
+    const module = await race.run();
+    if (module === null) return { kind: "unfetched" };
     progress.compiling = true;
     const checked = await compiler.check(module);
     if (checked.kind !== "done") return checkError(checked);
     const compiled = await compile(module, checked.moduleKind);
     if (compiled !== null) return compiled;
-    const loaded = await loadArtifact(found);
+    const loaded = await loadArtifact(digest);
     return loaded === "stale"
       ? failed(
           "load-failed",
@@ -130,9 +145,8 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
   }
 
   async function loadArtifact(
-    module: FoundModule,
+    digest: Digest,
   ): Promise<LoadFailure | "stale" | null> {
-    const { digest } = module;
     const startedMs = clock.monotonicMs();
     let mapped: NativeModule;
     try {
@@ -149,6 +163,7 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     }
     const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
     logger.info({ digest, elapsedMs, pooled: mapped.pooled }, "module loaded");
+    metrics.moduleLoaded(mapped.abi === 1 ? 1 : 2);
     const lease = store.add(digest, mapped);
     // Whoever waits takes a lease in this turn of the loop. Without this one, a store that is full
     // of leased modules would drop it before, and they would load it again and again.
@@ -233,8 +248,7 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
 }
 
 interface Flight {
-  /** Whose it is. */
-  readonly module: FoundModule;
+  readonly race: FileRace;
   readonly done: Promise<LoadFailure | null>;
   readonly startedMs: number;
   readonly progress: Progress;

@@ -2,8 +2,10 @@ import type {
   Clock,
   EnvVariable,
   Logger,
+  Metrics,
   RequestScope,
   RunLimits,
+  RunOutcome,
 } from "../ports.js";
 import { EngineError, type EngineErrorCode } from "./error.js";
 import { logGuestLines } from "./guest-log.js";
@@ -40,6 +42,7 @@ export interface RunParts {
   readonly native: NativeEngine;
   readonly runs: NativeRuns;
   readonly clock: Clock;
+  readonly metrics: Metrics;
 }
 
 /**
@@ -55,11 +58,12 @@ export function run(
   scope: RequestScope,
   onEnded: () => void,
 ): Promise<Uint8Array> {
-  const { native, runs, clock } = parts;
+  const { native, runs, clock, metrics } = parts;
   const { limits, logger } = request;
+  const startedAtMs = clock.monotonicMs();
   const bounds: RunBounds = {
     timeoutMs: limits.timeoutMs,
-    deadlineInMs: Math.max(0, scope.deadlineAtMs - clock.monotonicMs()),
+    deadlineInMs: Math.max(0, scope.deadlineAtMs - startedAtMs),
     memoryLimitBytes: limits.memoryBytes,
     env: request.env,
   };
@@ -73,7 +77,13 @@ export function run(
       stopTimer();
       stopListening();
       try {
+        metrics.runEnded(
+          outcomeOf(report?.failure),
+          (clock.monotonicMs() - startedAtMs) / 1000,
+        );
         if (report !== null) {
+          if (report.memoryDenials > 0)
+            metrics.memoryDenied("limit", report.memoryDenials);
           logGuestLines(report.lines, report.droppedLines, logger);
         }
       } finally {
@@ -120,6 +130,24 @@ export function run(
 
 /** A guest may answer nothing. */
 const EMPTY = new Uint8Array(0);
+
+function outcomeOf(failure: RunFailure | undefined): RunOutcome {
+  switch (failure?.kind) {
+    case undefined:
+      return "ok";
+    case "timeout":
+    case "deadline":
+    case "cancelled":
+      return "timeout";
+    case "memory":
+    case "trap":
+    case "exit":
+    case "guest":
+    case "response":
+    case "internal":
+      return "error";
+  }
+}
 
 function failureOf(kind: RunFailure["kind"], detail: string): RunFailure {
   return { kind, detail, backtrace: "" };

@@ -1,4 +1,4 @@
-import type { Clock, Digest, RequestScope } from "../ports.js";
+import type { Clock, Digest, Metrics, RequestScope } from "../ports.js";
 import { EngineError } from "./error.js";
 import { whenOver } from "../request-scope.js";
 
@@ -33,12 +33,19 @@ export interface Slots {
   close(): void;
 }
 
+/** What {@link createSlots} counts. */
+type SlotMetrics = Pick<Metrics, "memoryDenied" | "runQueued" | "runsInFlight">;
+
 /**
  * Makes the run slots: round-robin over modules, first come first served within one. A run that
  * waits for its own step's concurrency lets others pass; one that waits for memory does not, or a
  * large run would starve behind small ones.
  */
-export function createSlots(options: SlotOptions, clock: Clock): Slots {
+export function createSlots(
+  options: SlotOptions,
+  clock: Clock,
+  metrics: SlotMetrics,
+): Slots {
   const maxRuns = options.maxConcurrentRuns || Infinity;
   const maxMemoryBytes = options.maxTotalRunMemoryBytes || Infinity;
   /** Insertion order is the order of turns. */
@@ -63,7 +70,10 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
         },
         start: () => undefined,
       };
-      if (queues.size === 0 && blockedBy(waiter) === null) return take(waiter);
+      if (queues.size === 0 && blockedBy(waiter) === null) {
+        metrics.runQueued(0);
+        return take(waiter);
+      }
       return await waitFor(waiter, scope);
     },
     close() {
@@ -88,6 +98,7 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
 
   function take({ request }: Waiter): () => void {
     running += 1;
+    metrics.runsInFlight(running);
     memoryBytes += request.memoryBytes;
     stepRuns.set(request.stepKey, (stepRuns.get(request.stepKey) ?? 0) + 1);
     let held = true;
@@ -95,6 +106,7 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
       if (!held) return;
       held = false;
       running -= 1;
+      metrics.runsInFlight(running);
       memoryBytes -= request.memoryBytes;
       const left = (stepRuns.get(request.stepKey) ?? 1) - 1;
       if (left === 0) stepRuns.delete(request.stepKey);
@@ -136,30 +148,40 @@ export function createSlots(options: SlotOptions, clock: Clock): Slots {
 
   function waitFor(waiter: Waiter, scope: RequestScope): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      const giveUp = (error: EngineError) => {
+      const queuedAtMs = clock.monotonicMs();
+      const stopWaiting = () => {
         stopWatching();
         waiters.delete(giveUp);
+        metrics.runQueued((clock.monotonicMs() - queuedAtMs) / 1000);
+      };
+      const giveUp = (error: EngineError) => {
+        stopWaiting();
         remove(waiter);
         reject(error);
         // It may have been the one that kept others from their memory.
         startWaiters();
       };
       const stopWatching = whenOver(scope, clock, (why) => {
+        if (why === "cancelled") {
+          giveUp(
+            new EngineError(
+              "run-cancelled",
+              "waiting for a run slot: cancelled",
+            ),
+          );
+          return;
+        }
+        const blocker = blockedBy(waiter) ?? "a run slot";
+        if (blocker === "run memory") metrics.memoryDenied("pool", 1);
         giveUp(
-          why === "cancelled"
-            ? new EngineError(
-                "run-cancelled",
-                "waiting for a run slot: cancelled",
-              )
-            : new EngineError(
-                "slot-wait",
-                `waiting for ${blockedBy(waiter) ?? "a run slot"}: deadline exceeded`,
-              ),
+          new EngineError(
+            "slot-wait",
+            `waiting for ${blocker}: deadline exceeded`,
+          ),
         );
       });
       waiter.start = (release) => {
-        stopWatching();
-        waiters.delete(giveUp);
+        stopWaiting();
         resolve(release);
       };
       waiters.add(giveUp);

@@ -1,90 +1,110 @@
-import {
-  Counter,
-  Gauge,
-  Histogram,
-  type OpenMetricsContentType,
-  type Registry,
-} from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** A registry of either format. */
-export type AnyRegistry = Registry | Registry<OpenMetricsContentType>;
-
-/** What every metric has: its name, what it tells, and its labels, whose values are constants. */
-export interface MetricText {
+/** What a metric is called, what it tells, and the names of its labels. */
+export interface MetricText<L extends string> {
   readonly name: string;
   readonly help: string;
+  /** Their values are constants, or the number of series would grow without bound. */
+  readonly labels: readonly L[];
 }
 
+/** The labels that make a series of a metric. */
+export type SeriesLabels<L extends string> = Readonly<Record<L, string>>;
+
 /**
- * Returns what makes metrics with one varying label, whose values are known from the start. Labels
- * in `fixed` are the same for all series.
+ * Returns what makes the metrics of a registry. Each maker returns a function that makes a series,
+ * which is on the page from then on, and that returns how the series is fed.
  *
- * A registry that writes OpenMetrics takes `_total` off the names of its counters for good, so a
- * counter in two registries would lose it in the classic text as well: each registry has its own,
- * fed by the same calls.
+ * Counters and gauges are numbers of our own, which the registry asks for when it writes a page:
+ * prom-client puts a key together and checks every label for each count, which takes longer than a
+ * request may spend on all its metrics.
  */
-export function metricMakers(registries: readonly AnyRegistry[]) {
+export function metricMakers(registry: Registry) {
+  const registers = [registry];
   return {
-    counter<V extends string>(
-      { name, help }: MetricText,
-      label: string,
-      values: readonly V[],
-      fixed: Readonly<Record<string, string>> = {},
-    ): (value: V) => void {
-      const labelNames = [...Object.keys(fixed), label];
-      const counters = registries.map(
-        (registry) =>
-          new Counter({ name, help, labelNames, registers: [registry] }),
-      );
-      const add = (value: V, count: number): void => {
-        for (const counter of counters)
-          counter.inc({ ...fixed, [label]: value }, count);
+    counter<L extends string>({ name, help, labels }: MetricText<L>) {
+      const series: Series<L>[] = [];
+      new Counter({
+        name,
+        help,
+        labelNames: labels,
+        registers,
+        collect() {
+          this.reset();
+          for (const { labels, value } of series) this.inc(labels, value);
+        },
+      });
+      return (labels: SeriesLabels<L>): ((count?: number) => void) => {
+        const one = addSeries(series, labels);
+        return (count = 1) => {
+          one.value += count;
+        };
       };
-      for (const value of values) add(value, 0);
-      return (value) => {
-        add(value, 1);
+    },
+
+    gauge<L extends string>({ name, help, labels }: MetricText<L>) {
+      const series: Series<L>[] = [];
+      new Gauge({
+        name,
+        help,
+        labelNames: labels,
+        registers,
+        collect() {
+          for (const { labels, value } of series) this.set(labels, value);
+        },
+      });
+      return (labels: SeriesLabels<L>): ((amount: number) => void) => {
+        const one = addSeries(series, labels);
+        return (amount) => {
+          one.value = amount;
+        };
       };
     },
 
     /** `buckets` are upper bounds in seconds. */
-    histogram<V extends string>(
-      { name, help }: MetricText,
-      label: string,
-      values: readonly V[],
+    histogram<L extends string>(
+      { name, help, labels }: MetricText<L>,
       buckets: readonly number[],
-    ): (value: V, seconds: number) => void {
-      const histograms = registries.map(
-        (registry) =>
-          new Histogram({
-            name,
-            help,
-            labelNames: [label],
-            buckets: [...buckets],
-            registers: [registry],
-          }),
-      );
-      for (const histogram of histograms)
-        for (const value of values) histogram.zero({ [label]: value });
-      return (value, seconds) => {
-        for (const histogram of histograms)
-          histogram.observe({ [label]: value }, seconds);
+    ) {
+      const histogram = new Histogram<L>({
+        name,
+        help,
+        labelNames: labels,
+        buckets: [...buckets],
+        registers,
+      });
+      return (labels: SeriesLabels<L>): ((seconds: number) => void) => {
+        histogram.zero(labels);
+        const one = histogram.labels(labels);
+        return (seconds) => {
+          one.observe(seconds);
+        };
       };
-    },
-
-    gauge<V extends string>(
-      { name, help }: MetricText,
-      label: string,
-      values: readonly V[],
-    ): (value: V, amount: number) => void {
-      const gauges = registries.map(
-        (registry) =>
-          new Gauge({ name, help, labelNames: [label], registers: [registry] }),
-      );
-      const set = (value: V, amount: number): void => {
-        for (const gauge of gauges) gauge.set({ [label]: value }, amount);
-      };
-      for (const value of values) set(value, 0);
-      return set;
     },
   };
+}
+
+/** Makes a series for each of `values` now; the function returned feeds the one of its value. */
+export function seriesOf<V, A extends unknown[]>(
+  values: readonly V[],
+  make: (value: V) => (...args: A) => void,
+): (value: V, ...args: A) => void {
+  const feeds = new Map(values.map((value) => [value, make(value)]));
+  return (value, ...args) => {
+    feeds.get(value)?.(...args);
+  };
+}
+
+interface Series<L extends string> {
+  readonly labels: SeriesLabels<L>;
+  value: number;
+}
+
+function addSeries<L extends string>(
+  series: Series<L>[],
+  labels: SeriesLabels<L>,
+): Series<L> {
+  const one = { labels, value: 0 };
+  series.push(one);
+  return one;
 }

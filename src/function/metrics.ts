@@ -1,8 +1,11 @@
-import { Registry, type OpenMetricsContentType } from "prom-client";
+import { Registry } from "prom-client";
 
 import type { Metrics } from "../ports.js";
-import { metricMakers } from "./metric-makers.js";
+import { addGrpcMetrics, type GrpcMetrics } from "./grpc-metrics.js";
+import { metricMakers, seriesOf } from "./metric-makers.js";
 import { chooseMetricsFormat } from "./metrics-format.js";
+import { openMetricsFrom } from "./open-metrics.js";
+import { addProcessMetrics } from "./process-metrics.js";
 
 /** All metrics as they are now, in one format. */
 export interface MetricsPage {
@@ -14,84 +17,159 @@ export interface MetricsPage {
 /** Writes the page in the format that suits an Accept header. */
 export type Exposition = (accept: string | undefined) => Promise<MetricsPage>;
 
-/** Upper bounds in seconds: from a small module beside us to a large one from far away. */
+/**
+ * Upper bounds in seconds: of runs, from a tiny guest to the longest deadline Crossplane sets; of
+ * compiles and fetches, from a small module to what their time budgets allow.
+ */
+const runBuckets = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+  10, 30, 60,
+];
+const compileBuckets = [
+  0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600,
+];
 const fetchBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
-/** Counts from zero; `exposition` has every series from the start. */
+const results = ["ok", "error"] as const;
+
+/**
+ * Counts from zero; `exposition` has every series of ours from the start, and those of a gRPC
+ * method once `grpc` knows it.
+ */
 export function createMetrics(): {
   readonly metrics: Metrics;
+  readonly grpc: GrpcMetrics;
   readonly exposition: Exposition;
 } {
-  const registries = {
-    openmetrics: createOpenMetricsRegistry(),
-    text: new Registry(),
-  };
-  const make = metricMakers(Object.values(registries));
+  const registry = new Registry();
+  const metrics = addOwnMetrics(registry);
+  const grpc = addGrpcMetrics(registry);
+  addProcessMetrics(registry);
   return {
-    metrics: {
-      requestEnded: make.counter(
-        {
-          name: "function_wasm_module_requests_total",
-          help: "Requests answered, by how they ended.",
-        },
-        "outcome",
-        ["ok", "refused", "error", "skipped"],
-      ),
-      moduleFetched: make.histogram(
-        {
-          name: "function_wasm_module_fetch_duration_seconds",
-          help: "How long it took to fetch a module, by kind of source.",
-        },
-        "source",
-        ["oci", "http"],
-        fetchBuckets,
-      ),
-      tagResolved: make.counter(
-        {
-          name: "function_wasm_module_tag_resolutions_total",
-          help: "Tags resolved, by what said where they lead.",
-        },
-        "source",
-        ["registry", "pointer", "cache"],
-      ),
-      blobLookedUp: make.counter(
-        {
-          name: "function_wasm_module_cache_events_total",
-          help: "Looks into the caches, by how they ended.",
-        },
-        "event",
-        ["hit", "miss", "stale"],
-        { cache: "blob" },
-      ),
-      cacheSwept: make.gauge(
-        {
-          name: "function_wasm_module_cache_bytes",
-          help: "Bytes in the caches on disk, as of the last sweep.",
-        },
-        "cache",
-        ["blob", "compiled-disk"],
-      ),
-      policyReloaded: make.counter(
-        {
-          name: "function_wasm_policy_reloads_total",
-          help: "Times the operator policy was read again, by result.",
-        },
-        "result",
-        ["ok", "error"],
-      ),
-    },
+    metrics,
+    grpc,
     async exposition(accept) {
-      const registry = registries[chooseMetricsFormat(accept)];
-      return {
-        contentType: registry.contentType,
-        body: await registry.metrics(),
-      };
+      const text = await registry.metrics();
+      return chooseMetricsFormat(accept) === "text"
+        ? { contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: text }
+        : {
+            contentType: Registry.OPENMETRICS_CONTENT_TYPE,
+            body: openMetricsFrom(text),
+          };
     },
   };
 }
 
-function createOpenMetricsRegistry(): Registry<OpenMetricsContentType> {
-  const registry = new Registry<OpenMetricsContentType>();
-  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-  return registry;
+function addOwnMetrics(registry: Registry): Metrics {
+  const make = metricMakers(registry);
+  const requests = make.counter({
+    name: "function_wasm_module_requests_total",
+    help: "Requests answered, by how they ended.",
+    labels: ["outcome"],
+  });
+  const runs = make.histogram(
+    {
+      name: "function_wasm_module_run_duration_seconds",
+      help: "How long runs took in the sandbox, by how they ended.",
+      labels: ["outcome"],
+    },
+    runBuckets,
+  );
+  const queue = make.histogram(
+    {
+      name: "function_wasm_module_queue_duration_seconds",
+      help: "How long runs waited for their slot, or until they gave up.",
+      labels: [],
+    },
+    runBuckets,
+  );
+  const inFlight = make.gauge({
+    name: "function_wasm_module_runs_in_flight",
+    help: "Runs that hold a slot now.",
+    labels: [],
+  });
+  const denials = make.counter({
+    name: "function_wasm_module_memory_denials_total",
+    help: "Memory that runs were refused, by the limit: their own, or the one of all runs together.",
+    labels: ["reason"],
+  });
+  const compiles = make.histogram(
+    {
+      name: "function_wasm_module_compile_duration_seconds",
+      help: "How long compiles took, those that failed as well.",
+      labels: [],
+    },
+    compileBuckets,
+  );
+  const loads = make.counter({
+    name: "function_wasm_module_loads_total",
+    help: "Compiled modules brought into memory, by ABI.",
+    labels: ["abi"],
+  });
+  const fetches = make.histogram(
+    {
+      name: "function_wasm_module_fetch_duration_seconds",
+      help: "How long it took to fetch a module, by kind of source.",
+      labels: ["source"],
+    },
+    fetchBuckets,
+  );
+  const tags = make.counter({
+    name: "function_wasm_module_tag_resolutions_total",
+    help: "Tags resolved, by what said where they lead.",
+    labels: ["source"],
+  });
+  const cacheEvents = make.counter({
+    name: "function_wasm_module_cache_events_total",
+    help: "Looks into the caches, by how they ended.",
+    labels: ["cache", "event"],
+  });
+  const cacheBytes = make.gauge({
+    name: "function_wasm_module_cache_bytes",
+    help: "Bytes in the caches on disk, as of the last sweep.",
+    labels: ["cache"],
+  });
+  const policyReloads = make.counter({
+    name: "function_wasm_policy_reloads_total",
+    help: "Times the operator policy was read again, by result.",
+    labels: ["result"],
+  });
+  const certificateReloads = make.counter({
+    name: "function_wasm_certificate_reloads_total",
+    help: "Times the server's certificates were read again, by result.",
+    labels: ["result"],
+  });
+  return {
+    requestEnded: seriesOf(["ok", "refused", "error", "skipped"], (outcome) =>
+      requests({ outcome }),
+    ),
+    runEnded: seriesOf(["ok", "error", "timeout"], (outcome) =>
+      runs({ outcome }),
+    ),
+    runQueued: queue({}),
+    runsInFlight: inFlight({}),
+    memoryDenied: seriesOf(["limit", "pool"], (reason) => denials({ reason })),
+    compileEnded: compiles({}),
+    moduleLoaded: seriesOf([1, 2], (abi) => loads({ abi: String(abi) })),
+    moduleFetched: seriesOf(["oci", "http"], (source) => fetches({ source })),
+    tagResolved: seriesOf(["registry", "pointer", "cache"], (source) =>
+      tags({ source }),
+    ),
+    compiledLookedUp: seriesOf(["hit", "miss"], (event) =>
+      cacheEvents({ cache: "compiled", event }),
+    ),
+    artifactLookedUp: seriesOf(["hit", "miss", "stale"], (event) =>
+      cacheEvents({ cache: "compiled-disk", event }),
+    ),
+    blobLookedUp: seriesOf(["hit", "miss", "stale"], (event) =>
+      cacheEvents({ cache: "blob", event }),
+    ),
+    cacheSwept: seriesOf(["blob", "compiled-disk"], (cache) =>
+      cacheBytes({ cache }),
+    ),
+    policyReloaded: seriesOf(results, (result) => policyReloads({ result })),
+    certificatesReloaded: seriesOf(results, (result) =>
+      certificateReloads({ result }),
+    ),
+  };
 }

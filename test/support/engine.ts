@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
 import { expect } from "vitest";
 
+import { noMetrics } from "../../src/cli/silent.js";
 import {
   createEngine,
   EngineError,
@@ -23,6 +24,7 @@ import type {
   LogFields,
   Logger,
   FoundModule,
+  Metrics,
   ModuleFile,
   RequestScope,
 } from "../../src/ports.js";
@@ -99,12 +101,15 @@ export interface TestEngine {
 }
 
 /** What {@link startEngine} takes; a `cacheDir` is not removed at the end. */
-export type TestEngineOptions = Partial<EngineOptions>;
+export type TestEngineOptions = Partial<EngineOptions> & {
+  readonly metrics?: Metrics;
+};
 
 /** Starts the engine the program starts, with room for what tests do. */
-export async function startEngine(
-  options: TestEngineOptions = {},
-): Promise<TestEngine> {
+export async function startEngine({
+  metrics = noMetrics,
+  ...options
+}: TestEngineOptions = {}): Promise<TestEngine> {
   const dir = await mkdtemp(join(tmpdir(), "engine-test-"));
   const { logger, lines } = createLogCollector();
   const settings: EngineOptions = {
@@ -121,7 +126,7 @@ export async function startEngine(
     maxConcurrentCompiles: 1,
     ...options,
   };
-  const engine = createEngine(settings, clock, logger);
+  const engine = createEngine(settings, clock, logger, metrics);
   let written = 0;
 
   const started: TestEngine = {

@@ -7,7 +7,7 @@ import { namingModule } from "../../function/index.js";
 import { findModuleFile, type PublishedModule } from "../../loader/index.js";
 import type { ModuleFile, RequestScope } from "../../ports.js";
 import { engineOptions } from "../settings.js";
-import { silentLogger } from "../silent.js";
+import { noMetrics, silentLogger } from "../silent.js";
 import { readComponentNames } from "./component-names.js";
 import type { ModuleHost } from "./host.js";
 import { type ManifestOption, readManifestFile } from "./manifest-file.js";
@@ -88,6 +88,7 @@ async function abiOf(
       },
       host.clock,
       silentLogger,
+      noMetrics,
     );
     try {
       const found = { ...file, locate: () => Promise.resolve(file) };

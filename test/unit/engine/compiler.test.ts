@@ -19,6 +19,7 @@ import {
   type LogLine,
 } from "../../support/engine.js";
 import { assembleText, guest } from "../../support/guests.js";
+import { recordingMetrics } from "../function/fixtures.js";
 import {
   hasStarted,
   isAlive,
@@ -58,8 +59,10 @@ afterEach(() => {
 function open(options: Partial<CompilerOptions> = {}): {
   compiler: Compiler;
   lines: LogLine[];
+  counted: readonly string[];
 } {
   const { logger, lines } = createLogCollector();
+  const metrics = recordingMetrics();
   const compiler = createCompiler(
     {
       stackLimitBytes: 512 * 1024,
@@ -69,9 +72,10 @@ function open(options: Partial<CompilerOptions> = {}): {
     },
     clock,
     logger,
+    metrics,
   );
   compilers.push(compiler);
-  return { compiler, lines };
+  return { compiler, lines, counted: metrics.counted };
 }
 
 async function module(text: string): Promise<ModuleFile> {
@@ -95,14 +99,15 @@ function standIn(script: string): void {
 }
 
 describe("engine/compiler with the real compiler", () => {
-  it("writes an artifact, and says so in the log", async () => {
-    const { compiler, lines } = open();
+  it("writes an artifact, counts, and says so in the log", async () => {
+    const { compiler, lines, counted } = open();
     const file = await module('(module (func (export "f")))');
 
     const failure = await compiler.compile(file, "core", artifact());
 
     expect(failure).toBeNull();
     expect(existsSync(artifact())).toBe(true);
+    expect(counted).toEqual([expect.stringMatching(/^compile 0\.\d+$/)]);
     expect(lines).toEqual([
       {
         level: "info",
@@ -126,8 +131,8 @@ describe("engine/compiler with the real compiler", () => {
     expect(existsSync(artifact())).toBe(true);
   });
 
-  it("refuses what does not validate, and says so in the log", async () => {
-    const { compiler, lines } = open();
+  it("refuses what does not validate, counts, and says so in the log", async () => {
+    const { compiler, lines, counted } = open();
     const file = await module("(module (func (result i32) i64.const 1))");
 
     const failure = await compiler.compile(file, "core", artifact());
@@ -139,13 +144,14 @@ describe("engine/compiler with the real compiler", () => {
       ) as string,
     });
     expect(existsSync(artifact())).toBe(false);
+    expect(counted).toHaveLength(1);
     expect(lines).toMatchObject([
       { level: "warn", message: "compile failed", fields: { failure } },
     ]);
   });
 
-  it("checks without a line in the log", async () => {
-    const { compiler, lines } = open();
+  it("checks without a line in the log, or a count", async () => {
+    const { compiler, lines, counted } = open();
     const good = await writeModule(dir, "Path good", await guest("v2/hello"));
     const bad = await writeModule(dir, "Path bad", Buffer.from("(module)"));
 
@@ -156,6 +162,7 @@ describe("engine/compiler with the real compiler", () => {
     expect(await compiler.check(bad)).toMatchObject({ kind: "refused" });
 
     expect(lines).toEqual([]);
+    expect(counted).toEqual([]);
   });
 
   it("checks by the operator's memory limit", async () => {

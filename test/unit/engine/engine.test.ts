@@ -26,6 +26,7 @@ import {
   refusal,
   scope,
 } from "../../support/engine.js";
+import { recordingMetrics } from "../function/fixtures.js";
 import {
   failed,
   fakeModule,
@@ -118,6 +119,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
   }
   loaded.addon = { NativeEngine: FakeEngine };
   const { logger, lines } = createLogCollector();
+  const metrics = recordingMetrics();
   const engine: Engine = createEngine(
     {
       cacheDir,
@@ -135,6 +137,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
     },
     clock,
     logger,
+    metrics,
   );
   const request: RunRequest = {
     bytes: new Uint8Array(),
@@ -147,6 +150,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
     engine,
     request,
     lines,
+    counted: metrics.counted,
     settings,
     modules,
     runs,
@@ -243,6 +247,22 @@ describe("engine/engine run", () => {
     runs[0]?.done(Buffer.from("answer"));
 
     expect(await running).toEqual(Buffer.from("answer"));
+  });
+
+  it("tells the metrics of all its parts", async () => {
+    const { engine, request, runs, counted } = setUp();
+    const lease = await engine.load(moduleFile(1), scope());
+
+    const running = engine.run(lease, request, scope());
+    await settle();
+    await vi.advanceTimersByTimeAsync(30);
+    runs[0]?.done(Buffer.from("answer"));
+    await running;
+
+    expect(counted).toEqual([
+      ...["compiled miss", "loaded 1", "artifact hit"],
+      ...["queued 0", "running 1", "run ok 0.03", "running 0"],
+    ]);
   });
 
   it("starts no run whose turn ends after the engine's own end", async () => {

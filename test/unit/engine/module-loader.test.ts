@@ -1,6 +1,17 @@
 import { getEventListeners } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from "vitest";
 
 import type { ArtifactStore } from "../../../src/engine/artifact-store.js";
 import type { Compiler } from "../../../src/engine/compiler.js";
@@ -26,6 +37,7 @@ import {
   refusal,
   scope,
 } from "../../support/engine.js";
+import { recordingMetrics } from "../function/fixtures.js";
 import {
   deferred,
   digestOf,
@@ -93,6 +105,7 @@ function setUp(maxModules = 0) {
   };
   const native = fakeNative({ seal, load });
   const { logger, lines } = createLogCollector();
+  const metrics = recordingMetrics();
   store = createModuleStore(maxModules, clock);
   const loader = createModuleLoader({
     native,
@@ -101,6 +114,7 @@ function setUp(maxModules = 0) {
     compiler: { check, compile, close: () => undefined },
     clock,
     logger,
+    metrics,
   });
   const calls = () => ({
     checks: check.mock.calls.length,
@@ -119,6 +133,10 @@ function setUp(maxModules = 0) {
     sealed,
     written,
     lines,
+    counted: metrics.counted,
+    setDirectory: (path: string) => {
+      directory = path;
+    },
     calls,
   };
 }
@@ -233,6 +251,74 @@ describe("engine/module-loader tiers", () => {
       });
     },
   );
+});
+
+describe("engine/module-loader metrics", () => {
+  it("counts what is nowhere yet, and then what is in memory", async () => {
+    const parts = setUp();
+
+    await parts.loader.load(m1, scope());
+    await parts.loader.load(m1, scope());
+
+    expect(parts.counted).toEqual([
+      ...["compiled miss", "artifact miss", "loaded 1", "compiled hit"],
+    ]);
+  });
+
+  it("counts an artifact that is there, and a component as what it is", async () => {
+    const parts = setUp();
+    parts.sealed.set(`/cache/${m1.digest}`, "component");
+
+    await parts.loader.load(m1, scope());
+
+    expect(parts.counted).toEqual([
+      ...["compiled miss", "loaded 2", "artifact hit"],
+    ]);
+  });
+
+  it("counts an artifact of a module that cannot be run as there", async () => {
+    const parts = setUp();
+    parts.load.mockRejectedValueOnce(new Error("[invalid] unknown import"));
+
+    await failure(parts.loader);
+
+    expect(parts.counted).toEqual(["compiled miss", "artifact hit"]);
+  });
+
+  it.each(["stale", "io", "internal"])(
+    "counts an artifact that is no good as stale: %s",
+    async (code) => {
+      const parts = setUp();
+      const dir = mkdtempSync(join(tmpdir(), "module-loader-test-"));
+      onTestFinished(() => {
+        rmSync(dir, { recursive: true });
+      });
+      parts.setDirectory(dir);
+      writeFileSync(join(dir, m1.digest), "");
+      parts.load.mockRejectedValueOnce(new Error(`[${code}] it is no good`));
+
+      await parts.loader.load(m1, scope());
+
+      expect(parts.counted).toEqual([
+        ...["compiled miss", "artifact stale", "loaded 1"],
+      ]);
+    },
+  );
+
+  it("counts once for a load in which somebody's fetch failed", async () => {
+    const parts = setUp();
+    const elsewhere = deferred<ModuleFile>();
+    const other = { ...m1, locate: () => elsewhere.promise };
+
+    const first = parts.loader.load(other, scope());
+    const second = parts.loader.load(m1, scope());
+    elsewhere.reject(new LoaderError("registry-auth-failed", "401"));
+    await Promise.all([first, second]);
+
+    expect(parts.counted).toEqual([
+      ...["compiled miss", "compiled miss", "artifact miss", "loaded 1"],
+    ]);
+  });
 });
 
 describe("engine/module-loader single flight", () => {
@@ -554,7 +640,7 @@ describe("engine/module-loader bytes that are elsewhere", () => {
     expect(parts.calls()).toMatchObject({ checks: 0, compiles: 0, loads: 1 });
   });
 
-  it("fetches once for all who wait", async () => {
+  it("has everybody go his own way, and compiles once", async () => {
     const parts = setUp();
     const modules = Array.from({ length: 10 }, () => remote(here));
 
@@ -562,8 +648,7 @@ describe("engine/module-loader bytes that are elsewhere", () => {
       modules.map((module) => parts.loader.load(module, scope())),
     );
 
-    const fetches = modules.map(({ locate }) => locate.mock.calls.length);
-    expect(fetches.reduce((sum, n) => sum + n)).toBe(1);
+    for (const { locate } of modules) expect(locate).toHaveBeenCalledTimes(1);
     expect(parts.calls()).toMatchObject({ checks: 1, compiles: 1 });
   });
 
@@ -579,22 +664,26 @@ describe("engine/module-loader bytes that are elsewhere", () => {
     expect((await parts.loader.load(module, scope())).module.abi).toBe(1);
   });
 
-  it("has who waits for another's fetch try his own when that fails", async () => {
+  it("has nobody wait for another's fetch, however slow that is, and sends nobody once it is here", async () => {
     const parts = setUp();
-    const first = deferred<ModuleFile>();
-    const mine = remote(() => first.promise);
-    const other = remote(here);
+    const never = deferred<ModuleFile>();
+    const slow = remote(() => never.promise);
+    const quick = remote(here);
+    const end = slowCompile(parts);
 
-    const failing = parts.loader.load(mine, scope());
-    const waiting = parts.loader.load(other, scope());
+    const first = parts.loader.load(slow, scope());
     await settle();
-    expect(other.locate).not.toHaveBeenCalled();
-    first.reject(gone);
+    const second = parts.loader.load(quick, scope());
+    await settle();
+    const late = remote(here);
+    const third = parts.loader.load(late, scope());
+    end.resolve(null);
 
-    await expect(failing).rejects.toBe(gone);
-    expect((await waiting).module.abi).toBe(1);
-    expect(mine.locate).toHaveBeenCalledTimes(1);
-    expect(other.locate).toHaveBeenCalledTimes(1);
+    // The bytes are the same, whoever had them.
+    for (const lease of await Promise.all([first, second, third]))
+      expect(lease.module.abi).toBe(1);
+    expect(late.locate).not.toHaveBeenCalled();
+    expect(parts.calls()).toMatchObject({ checks: 1, compiles: 1 });
   });
 
   it("tells everybody his own failure and nobody another's", async () => {
@@ -626,7 +715,6 @@ describe("engine/module-loader bytes that are elsewhere", () => {
     ]);
 
     expect(messages[1]).toBe("module-invalid");
-    expect(other.locate).not.toHaveBeenCalled();
   });
 
   it("says that it is still being fetched, and then that it is compiling", async () => {

@@ -18,6 +18,7 @@ import {
   refusal,
   scope,
 } from "../../support/engine.js";
+import { recordingMetrics } from "../function/fixtures.js";
 import {
   failed,
   fakeModule,
@@ -41,6 +42,7 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
   const collected = createLogCollector();
   const onError = vi.fn<(thrown: unknown) => void>();
   const onEnded = vi.fn<() => void>();
+  const metrics = recordingMetrics();
   const runs = createNativeRuns(onError);
   const startedAtMs = clock.monotonicMs();
   let started: Parameters<NativeEngine["run"]> | undefined;
@@ -71,7 +73,7 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
   return {
     start: () =>
       run(
-        { native, runs, clock },
+        { native, runs, clock, metrics },
         module,
         "Path m.wasm",
         request,
@@ -89,6 +91,7 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
     onEnded,
     onError,
     lines: collected.lines,
+    counted: metrics.counted,
     credit: (ms: number) => {
       extraMs += ms;
     },
@@ -228,6 +231,85 @@ describe("engine/run failures", () => {
     expect(vi.getTimerCount()).toBe(0);
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
     expect(parts.onEnded).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("engine/run metrics", () => {
+  it.each([
+    { name: "no report", report: null, want: ["run ok 0.2"] },
+    { name: "a report", report: reportOf(), want: ["run ok 0.2"] },
+    {
+      name: "a time-out",
+      report: failed("timeout"),
+      want: ["run timeout 0.2"],
+    },
+    {
+      name: "a deadline",
+      report: failed("deadline"),
+      want: ["run timeout 0.2"],
+    },
+    {
+      name: "a caller that went away",
+      report: failed("cancelled"),
+      want: ["run timeout 0.2"],
+    },
+    { name: "a trap", report: failed("trap"), want: ["run error 0.2"] },
+    { name: "an exit", report: failed("exit"), want: ["run error 0.2"] },
+    {
+      name: "a guest's error",
+      report: failed("guest"),
+      want: ["run error 0.2"],
+    },
+    {
+      name: "no response",
+      report: failed("response"),
+      want: ["run error 0.2"],
+    },
+    { name: "a fault", report: failed("internal"), want: ["run error 0.2"] },
+    {
+      name: "memory that was refused in vain",
+      report: { ...failed("memory"), memoryDenials: 1 },
+      want: ["run error 0.2", "denied limit 1"],
+    },
+    {
+      name: "memory it could do without",
+      report: reportOf({ memoryDenials: 3 }),
+      want: ["run ok 0.2", "denied limit 3"],
+    },
+  ])("counts a run that ended with $name", async ({ report, want }) => {
+    const parts = setUp();
+    const answer = parts.start().catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(parts.counted).toEqual([]);
+
+    parts.done(null, report);
+
+    await answer;
+    expect(parts.counted).toEqual(want);
+  });
+
+  it("counts a run that is late when the sandbox is done with it, not before", async () => {
+    const parts = setUp();
+    const answer = parts.start().catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(TIMEOUT_MS + OVERDUE_MS);
+    await answer;
+    expect(parts.counted).toEqual([]);
+
+    await vi.advanceTimersByTimeAsync(985);
+    parts.done(null, failed("timeout"));
+
+    expect(parts.counted).toEqual(["run timeout 2"]);
+  });
+
+  it("counts no run that never started", async () => {
+    const parts = setUp();
+    parts.native.run.mockImplementationOnce(() => {
+      throw new Error("the engine is closed");
+    });
+
+    await refusal(parts.start());
+
+    expect(parts.counted).toEqual([]);
   });
 });
 

@@ -12,6 +12,7 @@ import {
 } from "../../../src/engine/slots.js";
 import type { RequestScope } from "../../../src/ports.js";
 import { clock, scope } from "../../support/engine.js";
+import { recordingMetrics } from "../function/fixtures.js";
 import { digestOf, settle, useFakeTime } from "./fixtures.js";
 
 beforeEach(useFakeTime);
@@ -28,9 +29,11 @@ interface Asker {
 
 /** Slots whose askers are written down in the order in which they start. */
 function open(options: Partial<SlotOptions> = {}) {
+  const metrics = recordingMetrics();
   const slots = createSlots(
     { maxConcurrentRuns: 0, maxTotalRunMemoryBytes: 0, ...options },
     clock,
+    metrics,
   );
   const order: string[] = [];
   const ask = (
@@ -62,7 +65,7 @@ function open(options: Partial<SlotOptions> = {}) {
       );
     return asker;
   };
-  return { slots, order, ask };
+  return { slots, order, ask, counted: metrics.counted };
 }
 
 /** What each has come to; errors by their sentence. */
@@ -438,6 +441,76 @@ describe("engine/slots giving up", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
     expect(vi.getTimerCount()).toBe(0);
   });
+});
+
+describe("engine/slots metrics", () => {
+  it("counts no wait where there is none, and who runs", async () => {
+    const { ask, counted } = open();
+
+    const askers = [ask("a"), ask("b")];
+    await settle();
+    askers[1]?.release();
+    askers[1]?.release();
+
+    expect(counted).toEqual([
+      ...["queued 0", "running 1", "queued 0", "running 2", "running 1"],
+    ]);
+  });
+
+  it("counts how long who had to wait has waited", async () => {
+    const { ask, counted } = open({ maxConcurrentRuns: 1 });
+    const first = ask("first");
+    ask("second");
+    await settle();
+
+    await vi.advanceTimersByTimeAsync(1_500);
+    first.release();
+
+    expect(counted).toEqual([
+      ...["queued 0", "running 1", "running 0", "running 1", "queued 1.5"],
+    ]);
+  });
+
+  it.each([
+    {
+      name: "run memory",
+      bounds: { maxTotalRunMemoryBytes: 1 },
+      end: "deadline",
+      want: ["denied pool 1", "queued 0.25"],
+    },
+    {
+      name: "run memory",
+      bounds: { maxTotalRunMemoryBytes: 1 },
+      end: "cancelled",
+      want: ["queued 0.25"],
+    },
+    {
+      name: "a slot",
+      bounds: { maxConcurrentRuns: 1 },
+      end: "deadline",
+      want: ["queued 0.25"],
+    },
+  ])(
+    "counts the wait of who gives up on $name: $end",
+    async ({ bounds, end, want }) => {
+      const { ask, counted } = open(bounds);
+      ask("first");
+      await settle();
+      const before = counted.length;
+      const gone = new AbortController();
+
+      ask(
+        "second",
+        {},
+        end === "deadline" ? scope(250) : scope(1_000, gone.signal),
+      );
+      await vi.advanceTimersByTimeAsync(250);
+      gone.abort();
+      await settle();
+
+      expect(counted.slice(before)).toEqual(want);
+    },
+  );
 });
 
 describe("engine/slots close", () => {

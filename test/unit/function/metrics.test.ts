@@ -1,214 +1,279 @@
+import type { ServiceDefinition } from "@grpc/grpc-js";
 import { register } from "prom-client";
 import { describe, expect, it } from "vitest";
 
 import { createMetrics } from "../../../src/function/metrics.js";
+import {
+  keyOf,
+  readMetricsPage,
+  sampleOf,
+  type MetricFamily,
+} from "../../support/metrics-page.js";
 
-const openMetricsAtZero = `# HELP function_wasm_module_requests Requests answered, by how they ended.
-# TYPE function_wasm_module_requests counter
-function_wasm_module_requests_total{outcome="ok"} 0
-function_wasm_module_requests_total{outcome="refused"} 0
-function_wasm_module_requests_total{outcome="error"} 0
-function_wasm_module_requests_total{outcome="skipped"} 0
-# HELP function_wasm_module_fetch_duration_seconds How long it took to fetch a module, by kind of source.
-# TYPE function_wasm_module_fetch_duration_seconds histogram
-function_wasm_module_fetch_duration_seconds_bucket{le="0.05",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.1",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.25",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="1",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="2.5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="10",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="30",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="60",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="120",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="300",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="+Inf",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_sum{source="oci"} 0
-function_wasm_module_fetch_duration_seconds_count{source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.05",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.1",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.25",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="1",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="2.5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="10",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="30",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="60",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="120",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="300",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="+Inf",source="http"} 0
-function_wasm_module_fetch_duration_seconds_sum{source="http"} 0
-function_wasm_module_fetch_duration_seconds_count{source="http"} 0
-# HELP function_wasm_module_tag_resolutions Tags resolved, by what said where they lead.
-# TYPE function_wasm_module_tag_resolutions counter
-function_wasm_module_tag_resolutions_total{source="registry"} 0
-function_wasm_module_tag_resolutions_total{source="pointer"} 0
-function_wasm_module_tag_resolutions_total{source="cache"} 0
-# HELP function_wasm_module_cache_events Looks into the caches, by how they ended.
-# TYPE function_wasm_module_cache_events counter
-function_wasm_module_cache_events_total{cache="blob",event="hit"} 0
-function_wasm_module_cache_events_total{cache="blob",event="miss"} 0
-function_wasm_module_cache_events_total{cache="blob",event="stale"} 0
-# HELP function_wasm_module_cache_bytes Bytes in the caches on disk, as of the last sweep.
-# TYPE function_wasm_module_cache_bytes gauge
-function_wasm_module_cache_bytes{cache="blob"} 0
-function_wasm_module_cache_bytes{cache="compiled-disk"} 0
-# HELP function_wasm_policy_reloads Times the operator policy was read again, by result.
-# TYPE function_wasm_policy_reloads counter
-function_wasm_policy_reloads_total{result="ok"} 0
-function_wasm_policy_reloads_total{result="error"} 0
-# EOF
-`;
+interface Listed {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly series: readonly Readonly<Record<string, string>>[];
+}
 
-const textAtZero = `# HELP function_wasm_module_requests_total Requests answered, by how they ended.
-# TYPE function_wasm_module_requests_total counter
-function_wasm_module_requests_total{outcome="ok"} 0
-function_wasm_module_requests_total{outcome="refused"} 0
-function_wasm_module_requests_total{outcome="error"} 0
-function_wasm_module_requests_total{outcome="skipped"} 0
+/** Every metric, with all the series it will ever have: no label of a module, host or digest. */
+const list: Readonly<Record<string, Listed>> = {
+  function_wasm_module_requests_total: counter(
+    by("outcome", "ok", "refused", "error", "skipped"),
+  ),
+  function_wasm_module_run_duration_seconds: histogram(
+    by("outcome", "ok", "error", "timeout"),
+  ),
+  function_wasm_module_queue_duration_seconds: histogram([{}]),
+  function_wasm_module_runs_in_flight: gauge([{}]),
+  function_wasm_module_memory_denials_total: counter(
+    by("reason", "limit", "pool"),
+  ),
+  function_wasm_module_compile_duration_seconds: histogram([{}]),
+  function_wasm_module_loads_total: counter(by("abi", "1", "2")),
+  function_wasm_module_fetch_duration_seconds: histogram(
+    by("source", "oci", "http"),
+  ),
+  function_wasm_module_tag_resolutions_total: counter(
+    by("source", "registry", "pointer", "cache"),
+  ),
+  function_wasm_module_cache_events_total: counter([
+    { cache: "compiled", event: "hit" },
+    { cache: "compiled", event: "miss" },
+    { cache: "compiled-disk", event: "hit" },
+    { cache: "compiled-disk", event: "miss" },
+    { cache: "compiled-disk", event: "stale" },
+    { cache: "blob", event: "hit" },
+    { cache: "blob", event: "miss" },
+    { cache: "blob", event: "stale" },
+  ]),
+  function_wasm_module_cache_bytes: gauge(by("cache", "compiled-disk", "blob")),
+  function_wasm_policy_reloads_total: counter(by("result", "ok", "error")),
+  function_wasm_certificate_reloads_total: counter(by("result", "ok", "error")),
+  grpc_server_started_total: counter([]),
+  grpc_server_handled_total: counter([]),
+  grpc_server_msg_received_total: counter([]),
+  grpc_server_msg_sent_total: counter([]),
+  process_cpu_seconds_total: counter([{}]),
+  process_start_time_seconds: gauge([{}]),
+  process_resident_memory_bytes: gauge([{}]),
+  process_open_fds: gauge([{}]),
+  process_max_fds: gauge([{}]),
+  nodejs_heap_size_used_bytes: gauge([{}]),
+  nodejs_eventloop_lag_p50_seconds: gauge([{}]),
+  nodejs_eventloop_lag_p90_seconds: gauge([{}]),
+  nodejs_eventloop_lag_p99_seconds: gauge([{}]),
+  nodejs_eventloop_lag_max_seconds: gauge([{}]),
+};
 
-# HELP function_wasm_module_fetch_duration_seconds How long it took to fetch a module, by kind of source.
-# TYPE function_wasm_module_fetch_duration_seconds histogram
-function_wasm_module_fetch_duration_seconds_bucket{le="0.05",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.1",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.25",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="1",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="2.5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="5",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="10",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="30",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="60",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="120",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="300",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="+Inf",source="oci"} 0
-function_wasm_module_fetch_duration_seconds_sum{source="oci"} 0
-function_wasm_module_fetch_duration_seconds_count{source="oci"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.05",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.1",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.25",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="0.5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="1",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="2.5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="5",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="10",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="30",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="60",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="120",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="300",source="http"} 0
-function_wasm_module_fetch_duration_seconds_bucket{le="+Inf",source="http"} 0
-function_wasm_module_fetch_duration_seconds_sum{source="http"} 0
-function_wasm_module_fetch_duration_seconds_count{source="http"} 0
+const grpcCodes = [
+  ...["OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded"],
+  ...["NotFound", "AlreadyExists", "PermissionDenied", "ResourceExhausted"],
+  ...["FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented"],
+  ...["Internal", "Unavailable", "DataLoss", "Unauthenticated"],
+];
 
-# HELP function_wasm_module_tag_resolutions_total Tags resolved, by what said where they lead.
-# TYPE function_wasm_module_tag_resolutions_total counter
-function_wasm_module_tag_resolutions_total{source="registry"} 0
-function_wasm_module_tag_resolutions_total{source="pointer"} 0
-function_wasm_module_tag_resolutions_total{source="cache"} 0
-
-# HELP function_wasm_module_cache_events_total Looks into the caches, by how they ended.
-# TYPE function_wasm_module_cache_events_total counter
-function_wasm_module_cache_events_total{cache="blob",event="hit"} 0
-function_wasm_module_cache_events_total{cache="blob",event="miss"} 0
-function_wasm_module_cache_events_total{cache="blob",event="stale"} 0
-
-# HELP function_wasm_module_cache_bytes Bytes in the caches on disk, as of the last sweep.
-# TYPE function_wasm_module_cache_bytes gauge
-function_wasm_module_cache_bytes{cache="blob"} 0
-function_wasm_module_cache_bytes{cache="compiled-disk"} 0
-
-# HELP function_wasm_policy_reloads_total Times the operator policy was read again, by result.
-# TYPE function_wasm_policy_reloads_total counter
-function_wasm_policy_reloads_total{result="ok"} 0
-function_wasm_policy_reloads_total{result="error"} 0
-`;
+const formats = [
+  {
+    name: "OpenMetrics",
+    accept: undefined,
+    contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+  },
+  {
+    name: "classic text",
+    accept: "text/plain",
+    contentType: "text/plain; version=0.0.4; charset=utf-8",
+  },
+];
 
 describe("function/metrics", () => {
-  it("has every series from the start, as OpenMetrics", async () => {
+  it.each(formats)(
+    "has every series of the list from the start, and no other, as $name",
+    async ({ accept, contentType }) => {
+      const { exposition } = createMetrics();
+
+      const page = await exposition(accept);
+
+      expect(page.contentType).toBe(contentType);
+      expect(listOf(readMetricsPage(page.body))).toEqual(sorted(list));
+    },
+  );
+
+  it("describes every metric in one sentence", async () => {
     const { exposition } = createMetrics();
 
-    expect(await exposition(undefined)).toEqual({
-      contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
-      body: openMetricsAtZero,
-    });
+    for (const { help } of readMetricsPage((await exposition("")).body))
+      expect(help).toMatch(/^[A-Z].*\.$/);
   });
 
-  it("has every series from the start, as classic text", async () => {
+  it("starts at zero", async () => {
     const { exposition } = createMetrics();
 
-    expect(await exposition("text/plain")).toEqual({
-      contentType: "text/plain; version=0.0.4; charset=utf-8",
-      body: textAtZero,
-    });
+    const ours = (await readPage(exposition)).filter(({ name }) =>
+      name.startsWith("function_wasm_"),
+    );
+
+    const counts = ours.flatMap(({ samples }) =>
+      samples.filter(({ value }) => value !== 0),
+    );
+    expect(counts).toEqual([]);
   });
 
-  it("counts each outcome and result on its own", async () => {
+  it("counts each thing in its own series", async () => {
     const { metrics, exposition } = createMetrics();
 
-    for (const outcome of [
-      ...["ok", "ok", "ok", "ok"],
-      ...["refused", "refused", "refused"],
-      ...["error", "error"],
-      "skipped",
-    ] as const) {
-      metrics.requestEnded(outcome);
-    }
-    metrics.policyReloaded("ok");
-    metrics.policyReloaded("error");
-    metrics.policyReloaded("error");
-
-    const counted = series((await exposition(undefined)).body);
-    expect(counted.filter((line) => !line.endsWith(" 0"))).toEqual([
-      'function_wasm_module_requests_total{outcome="ok"} 4',
-      'function_wasm_module_requests_total{outcome="refused"} 3',
-      'function_wasm_module_requests_total{outcome="error"} 2',
-      'function_wasm_module_requests_total{outcome="skipped"} 1',
-      'function_wasm_policy_reloads_total{result="ok"} 1',
-      'function_wasm_policy_reloads_total{result="error"} 2',
-    ]);
-  });
-
-  it("tells what the loader did", async () => {
-    const { metrics, exposition } = createMetrics();
-
+    metrics.requestEnded("ok");
+    metrics.requestEnded("ok");
+    metrics.requestEnded("refused");
+    metrics.runEnded("timeout", 0.25);
+    metrics.runEnded("ok", 0.002);
+    metrics.runQueued(0);
+    metrics.runsInFlight(3);
+    metrics.runsInFlight(2);
+    metrics.memoryDenied("limit", 5);
+    metrics.memoryDenied("pool", 1);
+    metrics.compileEnded(20);
+    metrics.moduleLoaded(1);
+    metrics.moduleLoaded(2);
+    metrics.moduleLoaded(2);
     metrics.moduleFetched("http", 0.2);
     metrics.tagResolved("pointer");
+    metrics.compiledLookedUp("hit");
+    metrics.artifactLookedUp("miss");
     metrics.blobLookedUp("stale");
     metrics.cacheSwept("blob", 10);
     metrics.cacheSwept("blob", 7);
+    metrics.policyReloaded("error");
+    metrics.certificatesReloaded("ok");
 
-    const counted = series((await exposition(undefined)).body);
-    expect(counted.filter((line) => !line.endsWith(" 0"))).toEqual([
-      ...["0.25", "0.5", "1", "2.5", "5", "10"].map(fetchesWithin),
-      ...["30", "60", "120", "300", "+Inf"].map(fetchesWithin),
-      'function_wasm_module_fetch_duration_seconds_sum{source="http"} 0.2',
-      'function_wasm_module_fetch_duration_seconds_count{source="http"} 1',
-      'function_wasm_module_tag_resolutions_total{source="pointer"} 1',
-      'function_wasm_module_cache_events_total{cache="blob",event="stale"} 1',
-      'function_wasm_module_cache_bytes{cache="blob"} 7',
+    expect(countedOf(await readPage(exposition))).toEqual([
+      'module_requests_total{outcome="ok"} 2',
+      'module_requests_total{outcome="refused"} 1',
+      'module_run_duration_seconds_sum{outcome="ok"} 0.002',
+      'module_run_duration_seconds_count{outcome="ok"} 1',
+      'module_run_duration_seconds_sum{outcome="timeout"} 0.25',
+      'module_run_duration_seconds_count{outcome="timeout"} 1',
+      "module_queue_duration_seconds_count{} 1",
+      "module_runs_in_flight{} 2",
+      'module_memory_denials_total{reason="limit"} 5',
+      'module_memory_denials_total{reason="pool"} 1',
+      "module_compile_duration_seconds_sum{} 20",
+      "module_compile_duration_seconds_count{} 1",
+      'module_loads_total{abi="1"} 1',
+      'module_loads_total{abi="2"} 2',
+      'module_fetch_duration_seconds_sum{source="http"} 0.2',
+      'module_fetch_duration_seconds_count{source="http"} 1',
+      'module_tag_resolutions_total{source="pointer"} 1',
+      'module_cache_events_total{cache="compiled",event="hit"} 1',
+      'module_cache_events_total{cache="compiled-disk",event="miss"} 1',
+      'module_cache_events_total{cache="blob",event="stale"} 1',
+      'module_cache_bytes{cache="blob"} 7',
+      'policy_reloads_total{result="error"} 1',
+      'certificate_reloads_total{result="ok"} 1',
     ]);
   });
 
-  it("has the same series in both formats, however often and mixed they are read", async () => {
+  it.each([
+    { name: "function_wasm_module_run_duration_seconds", from: 0.0005, to: 60 },
+    {
+      name: "function_wasm_module_queue_duration_seconds",
+      from: 0.0005,
+      to: 60,
+    },
+    {
+      name: "function_wasm_module_compile_duration_seconds",
+      from: 0.05,
+      to: 600,
+    },
+    {
+      name: "function_wasm_module_fetch_duration_seconds",
+      from: 0.05,
+      to: 300,
+    },
+  ])(
+    "has buckets of $name from $from s to $to s",
+    async ({ name, from, to }) => {
+      const { exposition } = createMetrics();
+
+      const families = await readPage(exposition);
+
+      const bounds = (
+        families.find((family) => family.name === name)?.samples ?? []
+      )
+        .map(({ labels }) => Number(labels["le"]))
+        .filter(Number.isFinite);
+      expect([Math.min(...bounds), Math.max(...bounds)]).toEqual([from, to]);
+    },
+  );
+
+  it("has every method of a service and every code at zero before the first call", async () => {
+    const { grpc, exposition } = createMetrics();
+
+    grpc.addService(serviceOf("a.v1.Service", "Unary", false, false));
+    grpc.addService(serviceOf("b.Service", "Up", true, false));
+    grpc.addService(serviceOf("b.Service", "Down", false, true));
+    grpc.addService(serviceOf("b.Service", "Both", true, true));
+
+    const methods = [
+      {
+        grpc_type: "unary",
+        grpc_service: "a.v1.Service",
+        grpc_method: "Unary",
+      },
+      {
+        grpc_type: "client_stream",
+        grpc_service: "b.Service",
+        grpc_method: "Up",
+      },
+      {
+        grpc_type: "server_stream",
+        grpc_service: "b.Service",
+        grpc_method: "Down",
+      },
+      {
+        grpc_type: "bidi_stream",
+        grpc_service: "b.Service",
+        grpc_method: "Both",
+      },
+    ];
+    const listed = listOf(await readPage(exposition));
+    const handled = methods.flatMap((method) =>
+      grpcCodes.map((grpc_code) => ({ ...method, grpc_code })),
+    );
+    expect(listed).toMatchObject(
+      sorted({
+        grpc_server_started_total: counter(methods),
+        grpc_server_handled_total: counter(handled),
+        grpc_server_msg_received_total: counter(methods),
+        grpc_server_msg_sent_total: counter(methods),
+      }),
+    );
+  });
+
+  it("says the same in both formats, however often and mixed they are read", async () => {
     const { metrics, exposition } = createMetrics();
     metrics.requestEnded("refused");
-    metrics.policyReloaded("ok");
+    metrics.runEnded("ok", 1);
 
     const accepts = [undefined, "text/plain", undefined, "text/plain"];
     const pages = await Promise.all(accepts.map(exposition));
 
-    const [first, ...others] = pages.map((page) => series(page.body));
-    expect(first).toContain(
-      'function_wasm_module_requests_total{outcome="refused"} 1',
+    const [first, ...others] = pages.map((page) =>
+      readMetricsPage(page.body).filter(
+        // What the process itself does goes on between two pages.
+        ({ name }) => !/^(process|nodejs)_/.test(name),
+      ),
     );
+    expect(
+      sampleOf(first ?? [], "function_wasm_module_requests_total", {
+        outcome: "refused",
+      }),
+    ).toBe(1);
     for (const other of others) expect(other).toEqual(first);
-    expect(pages.map((page) => page.contentType.split(";")[0])).toEqual([
-      "application/openmetrics-text",
-      "text/plain",
-      "application/openmetrics-text",
-      "text/plain",
+    expect(pages.map((page) => page.body.endsWith("\n# EOF\n"))).toEqual([
+      true,
+      false,
+      true,
+      false,
     ]);
   });
 
@@ -218,15 +283,94 @@ describe("function/metrics", () => {
 
     one.metrics.requestEnded("ok");
 
-    expect((await other.exposition(undefined)).body).toBe(openMetricsAtZero);
+    expect(countedOf(await readPage(other.exposition))).toEqual([]);
     expect(register.getMetricsAsArray()).toEqual([]);
   });
 });
 
-function series(body: string): readonly string[] {
-  return body.split("\n").filter((line) => /^[^#]/.test(line));
+function counter(series: Listed["series"]): Listed {
+  return { type: "counter", series };
 }
 
-function fetchesWithin(seconds: string): string {
-  return `function_wasm_module_fetch_duration_seconds_bucket{le="${seconds}",source="http"} 1`;
+function gauge(series: Listed["series"]): Listed {
+  return { type: "gauge", series };
+}
+
+function histogram(series: Listed["series"]): Listed {
+  return { type: "histogram", series };
+}
+
+function by(label: string, ...values: string[]): Listed["series"] {
+  return values.map((value) => ({ [label]: value }));
+}
+
+function serviceOf(
+  service: string,
+  name: string,
+  requestStream: boolean,
+  responseStream: boolean,
+): ServiceDefinition {
+  const same = (bytes: Buffer) => bytes;
+  return {
+    [name]: {
+      path: `/${service}/${name}`,
+      requestStream,
+      responseStream,
+      requestSerialize: same,
+      requestDeserialize: same,
+      responseSerialize: same,
+      responseDeserialize: same,
+    },
+  };
+}
+
+async function readPage(
+  exposition: ReturnType<typeof createMetrics>["exposition"],
+): Promise<readonly MetricFamily[]> {
+  return readMetricsPage((await exposition(undefined)).body);
+}
+
+/** Series by metric; those of a histogram without their buckets. */
+function listOf(
+  families: readonly MetricFamily[],
+): Record<string, { type: string; series: string[] }> {
+  return Object.fromEntries(
+    families.map(({ name, type, samples }) => [
+      name,
+      {
+        type,
+        series: samples
+          .filter((sample) => !/_(bucket|sum)$/.test(sample.name))
+          .map(({ labels }) => keyOf(labels))
+          .sort(),
+      },
+    ]),
+  );
+}
+
+function sorted(
+  metrics: Readonly<Record<string, Listed>>,
+): Record<string, { type: string; series: string[] }> {
+  return Object.fromEntries(
+    Object.entries(metrics).map(([name, { type, series }]) => [
+      name,
+      { type, series: series.map(keyOf).sort() },
+    ]),
+  );
+}
+
+/** What of our own is not zero, without buckets, in the order of the page. */
+function countedOf(families: readonly MetricFamily[]): readonly string[] {
+  return families
+    .flatMap(({ samples }) => samples)
+    .filter(
+      ({ name, value }) =>
+        name.startsWith("function_wasm_") &&
+        !name.endsWith("_bucket") &&
+        value !== 0,
+    )
+    .map(
+      ({ name, labels, value }) =>
+        `${name.replace("function_wasm_", "")}${keyOf(labels)} ${value}`,
+    );
 }
