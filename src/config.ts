@@ -51,6 +51,8 @@ export const flags = [
   { name: "metrics-address", env: "METRICS_ADDRESS", default: ":8080", unit: "host:port", group: "Server", help: "where /metrics is served; :port is every address, port 0 a free one" },
   { name: "health-address", env: "HEALTH_ADDRESS", default: ":8081", unit: "host:port", group: "Server", help: "where /livez and /readyz are served; :port is every address, port 0 a free one" },
   { name: "max-recv-message-size", env: "MAX_RECV_MESSAGE_SIZE", default: "4", unit: "MB", group: "Server", help: "largest request" },
+  { name: "max-connection-age", env: "MAX_CONNECTION_AGE", default: "10m", unit: "duration", group: "Server", help: "when a gRPC connection is asked to end, give or take a tenth, so that its client connects again and finds newer pods; 0 is never" },
+  { name: "max-connection-age-grace", env: "MAX_CONNECTION_AGE_GRACE", default: "2m", unit: "duration", group: "Server", help: "how long the calls on such a connection may still take" },
   { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
   { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more" },
   { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
@@ -60,7 +62,7 @@ export const flags = [
   { name: "max-tag-staleness", env: "MAX_TAG_STALENESS", default: "1h", unit: "duration", group: "Modules", help: "how old what a tag led to may be while its registry gives no answer; 0 uses nothing old" },
   { name: "access-recheck-interval", env: "ACCESS_RECHECK_INTERVAL", default: "10m", unit: "duration", group: "Modules", help: "how long a credential that could pull a cached module may use it unasked" },
   { name: "insecure-registry", env: "INSECURE_REGISTRY", default: null, unit: "host[:port],…", repeatable: true, group: "Modules", help: "hosts that are spoken to over plain HTTP; repeatable" },
-  { name: "registry-ca", env: "REGISTRY_CA", default: null, unit: "host[:port]=file,…", repeatable: true, group: "Modules", help: "certificate authorities, in PEM, that are trusted for one host besides the system's; repeatable" },
+  { name: "registry-ca", env: "REGISTRY_CA", default: null, unit: "host[:port]=file,…", repeatable: true, group: "Modules", help: "certificate authorities, in PEM, that are trusted for one host besides those that come with Node; repeatable" },
   { name: "registry-token-server", env: "REGISTRY_TOKEN_SERVER", default: null, unit: "host[:port]=host[:port],…", repeatable: true, group: "Modules", help: "a registry and the host it may send to for tokens, where that is not its own, as with GitLab; repeatable" },
   { name: "warm-modules", env: "WARM_MODULES", default: null, unit: "ref,…", repeatable: true, group: "Modules", help: "modules loaded before the runtime is ready: OCI references with a digest, path:<file>; repeatable" },
   { name: "sandbox-policy-file", env: "SANDBOX_POLICY_FILE", default: null, unit: "file", group: "Policy", help: "the operator's Cedar policy, read again when it changes and on SIGHUP; unset grants no module anything" },
@@ -93,6 +95,9 @@ export interface Config {
   };
   readonly debug: boolean;
   readonly maxReceiveBytes: number;
+  /** 0 = never. */
+  readonly maxConnectionAgeMs: number;
+  readonly maxConnectionAgeGraceMs: number;
   readonly ttlNanos: bigint;
   /** Absolute. */
   readonly moduleDir: string | null;
@@ -222,6 +227,11 @@ export function configFrom(
     healthAddress: Object.freeze(required("health-address", parseAddress)),
     debug: required("debug", parseBoolean),
     maxReceiveBytes: required("max-recv-message-size", moduleSize).bytes,
+    maxConnectionAgeMs: required("max-connection-age", parseDurationMs),
+    maxConnectionAgeGraceMs: required(
+      "max-connection-age-grace",
+      parseDurationMs,
+    ),
     ttlNanos: required("ttl", parseNanos),
     moduleDir: optional("module-dir", parsePath),
     maxModuleBytes: required("max-module-size", moduleSize).bytes,

@@ -1,12 +1,17 @@
 import { createServer, type Server as NetServer, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
-
-import { LRUCache } from "lru-cache";
+import type { Server as TlsServer, TLSSocket } from "node:tls";
 
 import { errorText } from "../errors.js";
 import type { Clock, Logger } from "../ports.js";
 import { bind, type ListenAddress } from "./bind.js";
-import { createTlsServer, judgeClient, type TlsIdentity } from "./tls.js";
+import { createTlsServer, judgeClient } from "./tls.js";
+import type { TlsIdentity } from "./tls-files.js";
+import {
+  createRefusalLog,
+  handshakeReason,
+  noHttp2,
+  type RefusalLog,
+} from "./tls-refusal.js";
 
 export type { ListenAddress };
 
@@ -21,11 +26,12 @@ export interface Listener {
 /**
  * Listens, and hands every accepted connection to `accept`: with an identity only those of clients
  * that proved who they are, without one all of them, unencrypted.
+ * @param identity asked for every connection, which then keeps what it got
  * @throws FunctionError start-refused
  */
 export async function listen(
   address: ListenAddress,
-  identity: TlsIdentity | null,
+  identity: (() => TlsIdentity) | null,
   accept: (socket: Socket) => void,
   clock: Clock,
   logger: Logger,
@@ -46,43 +52,55 @@ export async function listen(
   };
 }
 
+/**
+ * Every identity has a TLS server of its own, which listens nowhere and is handed its connections:
+ * a handshake under way while the files change ends with the set it began with, certificate and
+ * authorities alike.
+ */
 function createGuardedServer(
-  identity: TlsIdentity,
+  identity: () => TlsIdentity,
   accept: (socket: Socket) => void,
   clock: Clock,
   logger: Logger,
 ): NetServer {
-  const server = createTlsServer(identity);
   const logRefusal = createRefusalLog(logger);
+  let guard: { readonly of: TlsIdentity; readonly server: TlsServer } | null =
+    null;
+  return createServer((socket) => {
+    const now = identity();
+    if (guard?.of !== now) {
+      guard = { of: now, server: createGuard(now, accept, clock, logRefusal) };
+    }
+    guard.server.emit("connection", socket);
+  });
+}
+
+function createGuard(
+  identity: TlsIdentity,
+  accept: (socket: Socket) => void,
+  clock: Clock,
+  logRefusal: RefusalLog,
+): TlsServer {
+  const server = createTlsServer(identity);
   server.on("secureConnection", (socket) => {
     const verdict = judgeClient(
       socket,
       identity.clientAuthorities,
       clock.nowMs(),
     );
-    if (verdict.kind === "accepted") {
+    // One that offers no protocol at all passes the handshake.
+    const speaksHttp2 = socket.alpnProtocol === "h2";
+    if (verdict.kind === "accepted" && speaksHttp2) {
       accept(socket);
       return;
     }
-    logRefusal(socket, verdict.reason);
+    logRefusal(socket, verdict.kind === "refused" ? verdict.reason : noHttp2);
     socket.destroy();
   });
-  server.on("tlsClientError", (error: Error, socket: TLSSocket) =>
-    logRefusal(socket, errorText(error)),
-  );
+  server.on("tlsClientError", (error: Error, socket: TLSSocket) => {
+    logRefusal(socket, handshakeReason(error));
+    // After a handshake that took too long, Node leaves it open for ever.
+    socket.destroy();
+  });
   return server;
-}
-
-/** A client retries for as long as it lives; each reason is told once per peer. */
-function createRefusalLog(
-  logger: Logger,
-): (socket: Socket, reason: string) => void {
-  const told = new LRUCache<string, true>({ max: 256 });
-  return (socket, reason) => {
-    const peer = socket.remoteAddress ?? "unknown";
-    const key = `${peer} ${reason}`;
-    if (told.has(key)) return;
-    told.set(key, true);
-    logger.warn({ peer, reason }, "client refused");
-  };
 }

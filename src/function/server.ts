@@ -4,6 +4,8 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 
 import type { Clock, Logger } from "../ports.js";
+import type { GrpcMetrics } from "./grpc-metrics.js";
+import { readTimeoutsStrictly } from "./grpc-timeout.js";
 import { listen, type ListenAddress } from "./listen.js";
 import { addReflection } from "./reflection.js";
 import type { RunFunction } from "./run-function.js";
@@ -13,7 +15,7 @@ import {
   rawServiceDefinition,
   serviceNames,
 } from "./service.js";
-import { readTlsIdentity } from "./tls.js";
+import { followTls } from "./tls-reload.js";
 
 /** What the operator set. */
 export interface ServerOptions {
@@ -21,12 +23,27 @@ export interface ServerOptions {
   /** Holds tls.crt, tls.key and ca.crt; `null` = serve without encryption. */
   readonly tlsCertsDir: string | null;
   readonly maxReceiveBytes: number;
+  /**
+   * When a connection is asked to end, give or take a tenth, so that its client connects again and
+   * finds newer pods; 0 = never.
+   */
+  readonly maxConnectionAgeMs: number;
+  /** How long the calls on such a connection may still take. */
+  readonly maxConnectionAgeGraceMs: number;
+  /** The certificates changed, and could be used or not. */
+  readonly onTlsReload: (result: "error" | "ok") => void;
+  /** How long after one ping the next asks a client whether it is still there; default 1 min. */
+  readonly keepaliveTimeMs?: number;
+  /** How long it has to answer; default 20 s. */
+  readonly keepaliveTimeoutMs?: number;
 }
 
 /** A server that listens. */
 export interface FunctionServer {
   /** With the port really chosen, such as `[::]:9443`. */
   readonly address: string;
+  /** Says SERVING to health checks; before, and once it drains, it is NOT_SERVING. */
+  setServing(): void;
   /**
    * Says NOT_SERVING, accepts nothing more, waits up to `graceMs` for the calls being answered,
    * then cancels those left and closes every connection. Never rejects.
@@ -43,21 +60,31 @@ export async function startServer(
   runFunction: RunFunction,
   clock: Clock,
   logger: Logger,
+  metrics: GrpcMetrics,
 ): Promise<FunctionServer> {
-  const { tlsCertsDir } = options;
-  const identity = tlsCertsDir === null ? null : readTlsIdentity(tlsCertsDir);
   const calls = createCallTracker(runFunction, clock);
-  const health = new HealthImplementation(healthOf("SERVING"));
+  const health = new HealthImplementation(healthOf("NOT_SERVING"));
   const server = new Server({
     "grpc.max_receive_message_length": options.maxReceiveBytes,
     // What is too large for Crossplane is answered with a result that says so.
     "grpc.max_send_message_length": -1,
     // Finds connections that died without a word; a client's own pings are always answered.
-    "grpc.keepalive_time_ms": 300_000,
-    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.keepalive_time_ms": options.keepaliveTimeMs ?? 60_000,
+    "grpc.keepalive_timeout_ms": options.keepaliveTimeoutMs ?? 20_000,
+    "grpc.max_connection_age_ms": connectionAgeMs(options.maxConnectionAgeMs),
+    "grpc.max_connection_age_grace_ms": Math.min(
+      options.maxConnectionAgeGraceMs,
+      unlimitedMs,
+    ),
     "grpc.enable_channelz": 0,
-    interceptors: [clearStatuses],
+    interceptors: [metrics.countCalls, clearStatuses],
   });
+  const addService = server.addService.bind(server);
+  // Health and reflection add services of their own.
+  server.addService = (service, implementation) => {
+    metrics.addService(service);
+    addService(service, implementation);
+  };
   for (const name of serviceNames) {
     server.addService(rawServiceDefinition(name), {
       RunFunction: calls.handle,
@@ -69,20 +96,37 @@ export async function startServer(
   const injector = server.createConnectionInjector(
     ServerCredentials.createInsecure(),
   );
+  readTimeoutsStrictly(server);
+  const { tlsCertsDir, onTlsReload: onReload } = options;
+  const tls =
+    tlsCertsDir === null
+      ? null
+      : await followTls({ directory: tlsCertsDir, onReload, clock, logger });
   const listener = await listen(
     options.address,
-    identity,
+    tls === null ? null : () => tls.current(),
     (socket) => injector.injectConnection(socket),
     clock,
     logger,
-  );
+  ).catch((error: unknown) => {
+    tls?.close();
+    throw error;
+  });
+  const setHealth = (state: "NOT_SERVING" | "SERVING") => {
+    for (const [service, status] of Object.entries(healthOf(state)))
+      health.setStatus(service, status);
+  };
+  let draining = false;
   return {
     address: listener.address,
+    setServing() {
+      if (!draining) setHealth("SERVING");
+    },
     async drain(graceMs) {
-      for (const [service, state] of Object.entries(healthOf("NOT_SERVING"))) {
-        health.setStatus(service, state);
-      }
+      draining = true;
+      setHealth("NOT_SERVING");
       listener.close();
+      tls?.close();
       const closed = new Promise<void>((resolve) => {
         server.tryShutdown(() => resolve());
       });
@@ -104,6 +148,16 @@ export async function startServer(
  * not close by themselves while, say, somebody watches the health.
  */
 const flushMs = 500;
+
+/** What grpc-js takes for never; its timers can be set no later. */
+const unlimitedMs = 2 ** 31 - 1;
+
+/** With the tenth that grpc-js adds or takes by chance, an age must stay below that. */
+const longestAgeMs = 20 * 86_400_000;
+
+function connectionAgeMs(ageMs: number): number {
+  return ageMs === 0 ? unlimitedMs : Math.min(ageMs, longestAgeMs);
+}
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return delay(ms, undefined, { signal }).catch(() => undefined);

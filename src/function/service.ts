@@ -9,6 +9,7 @@ import {
 
 import type { Clock } from "../ports.js";
 import { createRequestScope, type CancellableScope } from "../request-scope.js";
+import { expectedTimeout, invalidTimeoutDetails } from "./grpc-timeout.js";
 import type { RunFunction } from "./run-function.js";
 
 /** Names of the one service under which Crossplane may call it; up to 1.16 it knew only the beta. */
@@ -103,8 +104,9 @@ export function createCallTracker(
 }
 
 /**
- * Corrects two of grpc-js's statuses: a request that is too large names the flag, and a handler
- * never says UNIMPLEMENTED, upon which Crossplane would call the other service with the same.
+ * Corrects three of grpc-js's statuses: a request that is too large names the flag, a deadline that
+ * is none is the caller's mistake, and a handler never says UNIMPLEMENTED, upon which Crossplane
+ * would call the other service with the same.
  */
 export const clearStatuses: ServerInterceptor = (_method, call) => {
   // grpc-js ends a call by its own sendStatus, which no interceptor's responder sees.
@@ -118,6 +120,13 @@ export const clearStatuses: ServerInterceptor = (_method, call) => {
       return send({
         ...original,
         details: `${details}: raise --max-recv-message-size`,
+      });
+    }
+    if (details.startsWith(invalidTimeoutDetails)) {
+      return send({
+        ...original,
+        code: status.INVALID_ARGUMENT,
+        details: expectedTimeout,
       });
     }
     if (original.code === status.UNIMPLEMENTED) {

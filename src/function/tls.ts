@@ -1,45 +1,7 @@
-import { constants, createPrivateKey, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { constants, type X509Certificate } from "node:crypto";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 
-import { errorText } from "../errors.js";
-import { FunctionError } from "./error.js";
-
-/** What the server shows of itself, and whose clients it accepts. */
-export interface TlsIdentity {
-  /** PEM. */
-  readonly certificate: Buffer;
-  /** PEM. */
-  readonly privateKey: Buffer;
-  readonly clientAuthorities: readonly X509Certificate[];
-}
-
-/**
- * Reads `tls.crt`, `tls.key` and `ca.crt` of `directory`.
- * @throws FunctionError start-refused
- */
-export function readTlsIdentity(directory: string): TlsIdentity {
-  const certificate = readPem(directory, "tls.crt");
-  const privateKey = readPem(directory, "tls.key");
-  const authorities = readPem(directory, "ca.crt");
-  const leaf = parsePem(directory, "tls.crt", () => {
-    return new X509Certificate(certificate);
-  });
-  const key = parsePem(directory, "tls.key", () => {
-    return createPrivateKey(privateKey);
-  });
-  if (!leaf.checkPrivateKey(key)) {
-    throw refused(`${directory}: tls.key is not the key of tls.crt`);
-  }
-  const clientAuthorities = parsePem(directory, "ca.crt", () => {
-    return splitPem(authorities).map((block) => new X509Certificate(block));
-  });
-  if (clientAuthorities.length === 0) {
-    throw refused(`${join(directory, "ca.crt")}: expected a certificate`);
-  }
-  return { certificate, privateKey, clientAuthorities };
-}
+import type { TlsIdentity } from "./tls-files.js";
 
 /**
  * A TLS server that asks every client for a certificate. It does not judge it: whoever takes the
@@ -84,7 +46,15 @@ export function judgeClient(
   // Node calls a resumed session without a certificate authorized, so this comes first.
   const leaf = socket.getPeerX509Certificate();
   if (leaf === undefined) return refuse("no client certificate");
-  if (socket.authorized) return { kind: "accepted" };
+  // OpenSSL trusts whatever lies in ca.crt, even when it is shown as a leaf.
+  if (leaf.ca) return refuse("client certificate is an authority's (CA:TRUE)");
+  if (socket.authorized) {
+    // A certificate without usages is good for any, as other clients and servers see it, too.
+    const usages = usagesOf(leaf);
+    return usages.length === 0 || usages.includes(clientAuth)
+      ? { kind: "accepted" }
+      : refuse(notForClients);
+  }
   const error = String(socket.authorizationError);
   if (error !== "DEPTH_ZERO_SELF_SIGNED_CERT") {
     return refuse(`client certificate: ${error}`);
@@ -93,6 +63,9 @@ export function judgeClient(
 }
 
 const clientAuth = "1.3.6.1.5.5.7.3.2";
+
+const notForClients =
+  "client certificate is not meant for clients (clientAuth)";
 
 function judgeLeaf(
   leaf: X509Certificate,
@@ -109,10 +82,7 @@ function judgeLeaf(
   if (!isWithinDates(issuer, nowMs)) {
     return refuse("the authority in ca.crt is expired or not valid yet");
   }
-  // Node calls the extended key usages `keyUsage`; without any it is undefined, whatever its type.
-  if (![leaf.keyUsage].flat().includes(clientAuth)) {
-    return refuse("client certificate is not meant for clients (clientAuth)");
-  }
+  if (!usagesOf(leaf).includes(clientAuth)) return refuse(notForClients);
   return { kind: "accepted" };
 }
 
@@ -122,6 +92,11 @@ function issued(authority: X509Certificate, leaf: X509Certificate): boolean {
     leaf.checkIssued(authority) &&
     leaf.verify(authority.publicKey)
   );
+}
+
+/** Node calls the extended key usages `keyUsage`; without any it is undefined, whatever its type. */
+function usagesOf(certificate: X509Certificate): readonly string[] {
+  return [certificate.keyUsage].flat().filter(Boolean);
 }
 
 /** Dates that do not parse compare as false. */
@@ -134,33 +109,4 @@ function isWithinDates(certificate: X509Certificate, nowMs: number): boolean {
 
 function refuse(reason: string): ClientVerdict {
   return { kind: "refused", reason };
-}
-
-function readPem(directory: string, name: string): Buffer {
-  try {
-    return readFileSync(join(directory, name));
-  } catch (cause) {
-    throw refused(
-      `cannot read ${name} of --tls-certs-dir: ${errorText(cause)}`,
-      cause,
-    );
-  }
-}
-
-function parsePem<T>(directory: string, name: string, parse: () => T): T {
-  try {
-    return parse();
-  } catch (cause) {
-    throw refused(`${join(directory, name)}: ${errorText(cause)}`, cause);
-  }
-}
-
-/** A PEM file may hold several certificates; only the first of them would be read as one. */
-function splitPem(pem: Buffer): string[] {
-  const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-  return pem.toString("latin1").match(block) ?? [];
-}
-
-function refused(message: string, cause?: unknown): FunctionError {
-  return new FunctionError("start-refused", message, { cause });
 }

@@ -1,4 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -266,27 +270,122 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
   describe("a server with Crossplane's certificates", () => {
     let server: ServerProcess;
     let certs: string;
+    /** Of another authority with the same name. */
+    let foreign: string;
 
     beforeAll(async () => {
       certs = join(dir, "certs");
+      foreign = join(dir, "foreign");
       await runGrpcGo(client, ["certs", "--out", certs]);
+      await runGrpcGo(client, ["certs", "--out", foreign]);
       server = await serve("--tls-certs-dir", join(certs, "server"));
     });
 
-    it("answers a client that shows its certificate", async () => {
+    /** The flags of a client that trusts one authority and shows a certificate, or none. */
+    const flagsOf = (trusted: string, shown: string | null) => [
+      ...["--ca", join(trusted, "client", "ca.crt")],
+      ...["--server-name", "function-wasm.crossplane-system"],
+      ...(shown === null
+        ? []
+        : ["--cert", join(shown, "tls.crt"), "--key", join(shown, "tls.key")]),
+    ];
+
+    it.skipIf(missingTool("openssl"))(
+      "has leaves that OpenSSL takes for self-signed",
+      () => {
+        for (const name of ["server", "client"]) {
+          const verify = () =>
+            execFileSync(
+              "openssl",
+              [
+                ...["verify", "-CAfile", join(certs, name, "ca.crt")],
+                join(certs, name, "tls.crt"),
+              ],
+              { stdio: "pipe" },
+            );
+
+          expect(verify).toThrow("error 18 at 0 depth lookup");
+        }
+      },
+    );
+
+    it.each(["server", "client"])(
+      "has leaves of Crossplane's shape: %s",
+      async (name) => {
+        const read = (file: string) => readFile(join(certs, name, file));
+        const authority = new X509Certificate(await read("ca.crt"));
+        const leaf = new X509Certificate(await read("tls.crt"));
+        const ends = new Date(leaf.validTo);
+        // Of subjectKeyIdentifier and authorityKeyIdentifier, 2.5.29.14 and .35, in DER.
+        const identifiers = ["0603551d0e", "0603551d23"];
+
+        expect(leaf.subject.split("\n").sort()).toEqual([
+          "C=Earth",
+          "CN=Crossplane",
+          "L=Earth",
+          "O=Crossplane",
+          "ST=Earth",
+        ]);
+        expect(leaf.issuer).toBe(leaf.subject);
+        expect(authority.subject).toBe(leaf.subject);
+        expect([leaf.serialNumber, authority.serialNumber]).toEqual([
+          "07E6",
+          "07E6",
+        ]);
+        expect(leaf.publicKey.asymmetricKeyDetails?.modulusLength).toBe(2048);
+        expect(
+          identifiers.filter((der) => leaf.raw.toString("hex").includes(der)),
+        ).toEqual([]);
+        expect(ends.getUTCFullYear()).toBe(new Date().getUTCFullYear() + 10);
+        expect((await read("tls.key")).toString()).toMatch(
+          /^-----BEGIN RSA PRIVATE KEY-----/,
+        );
+      },
+    );
+
+    it.each(["v1", "v1beta1"])(
+      "answers a client that shows its certificate: %s",
+      async (method) => {
+        const result = await call(
+          server,
+          runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
+          ...["--method", method],
+          ...flagsOf(certs, join(certs, "client")),
+        );
+
+        expect(result).toMatchObject({ code: "OK" });
+        expect(
+          readResponse(Buffer.from(result.responseHex, "hex")).fatal,
+        ).toBeNull();
+      },
+    );
+
+    it.each([
+      { name: "no certificate", trusted: "certs", shown: null },
+      {
+        name: "one of another authority with the same name",
+        trusted: "certs",
+        shown: "foreign/client",
+      },
+      { name: "one for servers", trusted: "certs", shown: "certs/server" },
+      {
+        name: "its own, but does not accept the server's",
+        trusted: "foreign",
+        shown: "certs/client",
+      },
+    ])("refuses a client that shows $name", async ({ trusted, shown }) => {
       const result = await call(
         server,
         runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
-        ...["--ca", join(certs, "client", "ca.crt")],
-        ...["--cert", join(certs, "client", "tls.crt")],
-        ...["--key", join(certs, "client", "tls.key")],
-        ...["--server-name", "function-wasm.crossplane-system"],
+        ...flagsOf(
+          join(dir, trusted),
+          shown === null ? null : join(dir, shown),
+        ),
+        ...["--connect-within", "100ms", "--deadline", "500ms"],
       );
 
-      expect(result).toMatchObject({ code: "OK" });
-      expect(
-        readResponse(Buffer.from(result.responseHex, "hex")).fatal,
-      ).toBeNull();
+      // Such a connection is closed: before the call it makes the call wait, within it end.
+      expect(["DeadlineExceeded", "Unavailable"]).toContain(result.code);
     });
 
     it("lets a plaintext client wait until its deadline", async () => {
@@ -299,21 +398,65 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
       expect(result.code).toBe("DeadlineExceeded");
     });
 
-    it("refuses a client that shows no certificate", async () => {
-      const result = await call(
-        server,
-        runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
-        ...["--ca", join(certs, "client", "ca.crt")],
-        ...["--server-name", "function-wasm.crossplane-system"],
-        ...["--connect-within", "100ms", "--deadline", "500ms"],
-      );
-
-      // Such a connection is closed: before the call it makes the call wait, within it end.
-      expect(["DeadlineExceeded", "Unavailable"]).toContain(result.code);
-    });
-
     it("ends with code 0 when told to", async () => {
       expect(await server.stop()).toBe(0);
+    });
+
+    describe("whose connections grow old", () => {
+      let aging: ServerProcess;
+      let relay: Relay;
+
+      beforeAll(async () => {
+        aging = await serve(
+          ...["--tls-certs-dir", join(certs, "server")],
+          ...["--max-connection-age", "2s"],
+        );
+        relay = await startRelay(aging.address);
+      });
+      afterAll(() => relay.close());
+
+      it("fails no call while they roll over", async () => {
+        const file = join(dir, "aging-request");
+        await writeFile(
+          file,
+          runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
+        );
+
+        const output = (await runGrpcGo(client, [
+          ...["load", "--round-calls", "100000", "--max-duration", "9s"],
+          ...["--concurrency", "8", "--connections", "2"],
+          ...flagsOf(certs, join(certs, "client")),
+          ...["--target", `aging,${relay.address},v1,${file}`],
+        ])) as { targets: { calls: number; codes: unknown }[] };
+
+        const [target] = output.targets;
+        expect(target?.calls).toBeGreaterThan(100);
+        expect(target).toMatchObject({
+          codes: { OK: target?.calls },
+          firstError: "",
+          differentAnswers: 0,
+        });
+        // Two at the start, and two more every other second.
+        expect(relay.connections()).toBeGreaterThanOrEqual(6);
+      });
+
+      it("lets a call end that is older than its connection may get", async () => {
+        const before = relay.connections();
+
+        const result = await call(
+          { ...aging, address: relay.address },
+          runFunctionRequest({ modulePath: "spin.wasm", timeout: "4s" }),
+          ...flagsOf(certs, join(certs, "client")),
+        );
+
+        expect(result).toMatchObject({ code: "OK" });
+        expect(
+          readResponse(Buffer.from(result.responseHex, "hex")).fatal,
+        ).toContain("spin.wasm");
+        expect(result.elapsedUs).toBeGreaterThan(3_900_000);
+        // The client has a new connection while the old one still has the call.
+        expect(relay.connections()).toBeGreaterThan(before + 1);
+      });
     });
   });
 
@@ -403,6 +546,45 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
     });
   });
 });
+
+/** Passes connections on, and counts them. */
+interface Relay {
+  readonly address: string;
+  connections(): number;
+  close(): void;
+}
+
+async function startRelay(to: string): Promise<Relay> {
+  let count = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    count++;
+    const [host = "", port = ""] = to.split(":");
+    const far = connect({ host, port: Number(port) });
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      socket.on("close", () => {
+        sockets.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  return {
+    address: `127.0.0.1:${String(port)}`,
+    connections: () => count,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
 
 function hex(bytes: Uint8Array | null): string | null {
   return bytes === null ? null : Buffer.from(bytes).toString("hex");

@@ -10,6 +10,7 @@ import { join } from "node:path";
 
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { Command } from "commander";
+import { service as healthService } from "grpc-health-check";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 
 import { AdmissionError } from "../../../src/admission/index.js";
@@ -131,6 +132,26 @@ function call(address: unknown, moduleDir: string): Promise<Buffer> {
       (error, value) => {
         client.close();
         if (error === null) resolve(value ?? Buffer.alloc(0));
+        else reject(error);
+      },
+    );
+  });
+}
+
+/** What the server says over gRPC to whoever asks for its health. */
+function healthOf(address: unknown): Promise<unknown> {
+  const check = healthService["Check"];
+  if (check === undefined) throw new Error("no Check");
+  const client = new Client(String(address), credentials.createInsecure());
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      check.path,
+      check.requestSerialize,
+      check.responseDeserialize,
+      { service: "" },
+      (error, value: unknown) => {
+        client.close();
+        if (error === null) resolve(value);
         else reject(error);
       },
     );
@@ -347,11 +368,14 @@ describe("cli/serve health", () => {
       "--warm-modules=path:gone.wasm,path:m.wasm",
     );
     const ask = asks(host);
+    const grpcHealth = () => healthOf(host.listening()?.["address"]);
 
     expect(await ask("/livez")).toBe(200);
     expect(await ask("/readyz")).toBe(503);
+    expect(await grpcHealth()).toEqual({ status: "NOT_SERVING" });
     finish();
     await expect.poll(() => ask("/readyz")).toBe(200);
+    expect(await grpcHealth()).toEqual({ status: "SERVING" });
     const said = host.lines
       .filter(({ message }) => /warm|ready/.test(message))
       .map(({ message, fields }) => [message, fields["reason"]]);

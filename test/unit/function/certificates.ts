@@ -17,13 +17,18 @@ export interface CertificateMaker {
     usage: "clientAuth" | "serverAuth" | null;
     /** Unlike Crossplane's, so that OpenSSL can judge it by itself. */
     subject?: string;
-    /** YYYYMMDD */
+    /** YYYYMMDD; as Crossplane's it begins now and ends ten years later. */
     from?: string;
     to?: string;
+    /** Make it an authority, too (CA:TRUE). */
+    isAuthority?: boolean;
   }): { cert: string; key: string };
   remove(): void;
 }
 
+const tenYears = 3652;
+
+// Without Crossplane's C=Earth: OpenSSL takes two letters only. test/clients/grpc-go has it.
 const crossplane = "/ST=Earth/L=Earth/O=Crossplane/CN=Crossplane";
 
 export function createCertificateMaker(): CertificateMaker {
@@ -31,6 +36,9 @@ export function createCertificateMaker(): CertificateMaker {
   const at = (name: string) => join(directory, name);
   const openssl = (...args: string[]) =>
     execFileSync("openssl", args, { cwd: directory, stdio: "pipe" });
+  /** RSA 2048 in PKCS#1. */
+  const makeKey = (name: string) =>
+    openssl("genrsa", "-traditional", "-out", `${name}.key`, "2048");
 
   return {
     directory,
@@ -48,17 +56,11 @@ subjectKeyIdentifier = none
 authorityKeyIdentifier = none
 `,
       );
+      makeKey(name);
       openssl(
-        ...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650"],
-        ...[
-          "-subj",
-          crossplane,
-          "-set_serial",
-          "2022",
-          "-config",
-          `${name}.cnf`,
-        ],
-        ...["-keyout", `${name}.key`, "-out", `${name}.crt`],
+        ...["req", "-x509", "-key", `${name}.key`, "-days", String(tenYears)],
+        ...["-subj", crossplane, "-set_serial", "2022"],
+        ...["-config", `${name}.cnf`, "-out", `${name}.crt`],
       );
       return at(`${name}.crt`);
     },
@@ -67,8 +69,9 @@ authorityKeyIdentifier = none
       authority,
       usage,
       subject = crossplane,
-      from = "20200101",
-      to = "20990101",
+      from = day(0),
+      to = day(tenYears),
+      isAuthority = false,
     }) {
       writeFileSync(at("index.txt"), "");
       writeFileSync(at("serial"), "07E6\n");
@@ -93,18 +96,18 @@ localityName = optional
 organizationName = optional
 commonName = optional
 [ext]
-basicConstraints = critical, CA:FALSE
-keyUsage = critical, digitalSignature, keyEncipherment, dataEncipherment
+basicConstraints = critical, CA:${isAuthority ? "TRUE" : "FALSE"}
+keyUsage = critical, digitalSignature, keyEncipherment, dataEncipherment${isAuthority ? ", keyCertSign" : ""}
 subjectKeyIdentifier = none
 authorityKeyIdentifier = none
 subjectAltName = DNS:localhost
 ${usage === null ? "" : `extendedKeyUsage = ${usage}`}
 `,
       );
+      makeKey(name);
       openssl(
-        ...["req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", subject],
-        ...["-config", `${name}.cnf`],
-        ...["-keyout", `${name}.key`, "-out", `${name}.csr`],
+        ...["req", "-new", "-key", `${name}.key`, "-subj", subject],
+        ...["-config", `${name}.cnf`, "-out", `${name}.csr`],
       );
       openssl(
         ...["ca", "-batch", "-notext", "-config", `${name}.cnf`],
@@ -116,4 +119,12 @@ ${usage === null ? "" : `extendedKeyUsage = ${usage}`}
     },
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
+}
+
+/** A day from now, as YYYYMMDD. */
+function day(fromNow: number): string {
+  return new Date(Date.now() + fromNow * 86_400_000)
+    .toISOString()
+    .slice(0, 10)
+    .replaceAll("-", "");
 }

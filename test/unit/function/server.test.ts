@@ -15,6 +15,7 @@ import { service as healthService } from "grpc-health-check";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { EngineError, type Engine } from "../../../src/engine/index.js";
+import { createMetrics } from "../../../src/function/metrics.js";
 import {
   startServer,
   type FunctionServer,
@@ -57,11 +58,15 @@ async function serve(
       address: { host: "127.0.0.1", port: 0 },
       tlsCertsDir: null,
       maxReceiveBytes: 4 * 1024 * 1024,
+      maxConnectionAgeMs: 0,
+      maxConnectionAgeGraceMs: 0,
+      onTlsReload: () => undefined,
       ...options,
     },
     pipelineAround(engine, { logger }),
     realClock,
     logger,
+    createMetrics().grpc,
   );
   servers.push(server);
   return server;
@@ -345,10 +350,22 @@ describe("function/server", () => {
       { service: "" },
       { service: "apiextensions.fn.proto.v1.FunctionRunnerService" },
       { service: "apiextensions.fn.proto.v1beta1.FunctionRunnerService" },
-    ])("says SERVING for '$service'", async ({ service }) => {
+    ])(
+      "says SERVING for '$service' once it is told to, not before",
+      async ({ service }) => {
+        const server = await serve(echoEngine());
+        const client = clientOf(server);
+
+        expect(await check(client, service)).toEqual({ status: "NOT_SERVING" });
+        server.setServing();
+        expect(await check(client, service)).toEqual({ status: "SERVING" });
+      },
+    );
+
+    it("answers calls before it is SERVING", async () => {
       const client = clientOf(await serve(echoEngine()));
 
-      expect(await check(client, service)).toEqual({ status: "SERVING" });
+      expect(await call(client, requestBytes())).toBeInstanceOf(Buffer);
     });
 
     it("knows no other service", async () => {
@@ -359,8 +376,9 @@ describe("function/server", () => {
       expect(error.code).toBe(status.NOT_FOUND);
     });
 
-    it("tells watchers NOT_SERVING while draining, and does not wait for them", async () => {
+    it("tells watchers NOT_SERVING while draining for good, and does not wait for them", async () => {
       const server = await serve(echoEngine());
+      server.setServing();
       const method = healthService["Watch"];
       if (method === undefined) throw new Error("no Watch");
       const watch = clientOf(server).makeServerStreamRequest(
@@ -380,7 +398,10 @@ describe("function/server", () => {
       await first;
 
       const startedAtMs = performance.now();
-      await server.drain(20_000);
+      const drained = server.drain(20_000);
+      // What was slow to get ready.
+      server.setServing();
+      await drained;
 
       expect(seen).toEqual([{ status: "SERVING" }, { status: "NOT_SERVING" }]);
       expect(performance.now() - startedAtMs).toBeLessThan(5_000);

@@ -1,20 +1,33 @@
 import { execFileSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
 import {
   copyFileSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   writeFileSync,
 } from "node:fs";
-import { once } from "node:events";
 import { join } from "node:path";
-import { connect, type SecureVersion } from "node:tls";
+import { connect as connectPlainly } from "node:net";
+import { connect, type ConnectionOptions } from "node:tls";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  it,
+  vi,
+} from "vitest";
 
-import { FunctionError } from "../../../src/function/error.js";
 import { listen, type Listener } from "../../../src/function/listen.js";
-import { judgeClient, readTlsIdentity } from "../../../src/function/tls.js";
+import { judgeClient } from "../../../src/function/tls.js";
+import {
+  parseTlsIdentity,
+  readTlsFiles,
+  type TlsIdentity,
+} from "../../../src/function/tls-files.js";
+import { handshakeReason } from "../../../src/function/tls-refusal.js";
 import type { Clock } from "../../../src/ports.js";
 import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "./certificates.js";
@@ -37,10 +50,23 @@ beforeAll(() => {
     { name: "not-yet", usage: "clientAuth", from: "20980101" },
     { name: "named", usage: "clientAuth", subject: "/CN=other" },
     { name: "named-server", usage: "serverAuth", subject: "/CN=other" },
+    { name: "named-without-usage", usage: null, subject: "/CN=other" },
+    { name: "long", usage: "clientAuth", to: "20990101" },
+    { name: "sub-authority", usage: "clientAuth", isAuthority: true },
+    {
+      name: "named-sub-authority",
+      usage: "clientAuth",
+      subject: "/CN=other",
+      isAuthority: true,
+    },
   ] as const;
   for (const leaf of leaves) {
     pairs[leaf.name] = maker.leaf({ authority: "ca", ...leaf });
   }
+  pairs["ca"] = {
+    cert: join(maker.directory, "ca.crt"),
+    key: join(maker.directory, "ca.key"),
+  };
   certsDir = directoryWith(pairOf("server"), ["ca", "second"]);
 });
 
@@ -70,13 +96,20 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
 
   afterEach(() => listener?.close());
 
-  async function start(clock: Clock = realClock): Promise<number> {
+  const identityOf = async (directory: string) =>
+    parseTlsIdentity(await readTlsFiles(directory));
+
+  async function start(
+    clock: Clock = realClock,
+    identity?: () => TlsIdentity,
+  ): Promise<number> {
     const recording = recordingLogger();
+    const usual = await identityOf(certsDir);
     lines = recording.lines;
     accepted = 0;
     listener = await listen(
       { host: "127.0.0.1", port: 0 },
-      readTlsIdentity(certsDir),
+      identity ?? (() => usual),
       (socket) => {
         accepted++;
         socket.end("hello");
@@ -91,12 +124,16 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
   async function call(
     port: number,
     name: string | null,
-    options: { maxVersion?: SecureVersion; session?: Buffer } = {},
+    {
+      onShown,
+      ...options
+    }: ConnectionOptions & { onShown?: (certificate: string) => void } = {},
   ): Promise<{ heard: string; session: Buffer; resumed: boolean }> {
     const pair = name === null ? null : pairOf(name);
     const socket = connect({
       host: "127.0.0.1",
       port,
+      servername: "localhost",
       ALPNProtocols: ["h2"],
       // As any strict OpenSSL client, this one cannot judge the server's certificate.
       rejectUnauthorized: false,
@@ -111,28 +148,70 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     socket.on("secureConnect", () => {
       session = socket.getSession() ?? session;
       resumed = socket.isSessionReused();
+      onShown?.(String(socket.getPeerX509Certificate()));
     });
     socket.on("data", (data: Buffer) => (heard += data.toString()));
     socket.on("error", () => undefined);
-    await once(socket, "close");
+    await new Promise((resolve) => socket.on("close", resolve));
     return { heard, session, resumed };
   }
 
-  it("is tested with certificates OpenSSL takes for self-signed", () => {
-    const verify = () =>
-      execFileSync(
-        "openssl",
-        ["verify", "-CAfile", join(certsDir, "ca.crt"), pairOf("client").cert],
-        { stdio: "pipe" },
-      );
+  describe("the certificates of these tests", () => {
+    it("are taken for self-signed by OpenSSL", () => {
+      const verify = () =>
+        execFileSync(
+          "openssl",
+          [
+            "verify",
+            "-CAfile",
+            join(certsDir, "ca.crt"),
+            pairOf("client").cert,
+          ],
+          { stdio: "pipe" },
+        );
 
-    expect(verify).toThrow("error 18 at 0 depth lookup");
+      expect(verify).toThrow("error 18 at 0 depth lookup");
+    });
+
+    it.each(["ca", "server", "client"])(
+      "have Crossplane's shape: %s",
+      (name) => {
+        const { cert, key } = pairOf(name);
+        const certificate = new X509Certificate(readFileSync(cert));
+        const text = execFileSync(
+          "openssl",
+          ["x509", "-noout", "-text", "-in", cert],
+          { encoding: "utf8" },
+        );
+        const years =
+          (Date.parse(certificate.validTo) -
+            Date.parse(certificate.validFrom)) /
+          (365.25 * 86_400_000);
+
+        expect(certificate.serialNumber).toBe("07E6");
+        expect(certificate.subject).toBe(certificate.issuer);
+        expect(certificate.subject).toContain("CN=Crossplane");
+        expect(certificate.publicKey.asymmetricKeyType).toBe("rsa");
+        expect(certificate.publicKey.asymmetricKeyDetails).toMatchObject({
+          modulusLength: 2048,
+        });
+        expect(text).not.toContain("Key Identifier");
+        expect(years).toBeCloseTo(10, 1);
+        expect(readFileSync(key, "utf8")).toMatch(
+          /^-----BEGIN RSA PRIVATE KEY-----/,
+        );
+      },
+    );
   });
 
   it.each([
     { name: "Crossplane's own", client: "client" },
     { name: "one of the second authority in ca.crt", client: "of-second" },
     { name: "one OpenSSL can judge", client: "named" },
+    {
+      name: "one OpenSSL can judge that is for anything",
+      client: "named-without-usage",
+    },
   ])("accepts $name", async ({ client }) => {
     const port = await start();
 
@@ -168,6 +247,21 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
       reason: "client certificate: CERT_NOT_YET_VALID",
     },
     {
+      name: "the authority's own",
+      client: "ca",
+      reason: "client certificate is an authority's (CA:TRUE)",
+    },
+    {
+      name: "one that is an authority's, too",
+      client: "sub-authority",
+      reason: "client certificate is an authority's (CA:TRUE)",
+    },
+    {
+      name: "one that is an authority's, too, that OpenSSL would accept",
+      client: "named-sub-authority",
+      reason: "client certificate is an authority's (CA:TRUE)",
+    },
+    {
       name: "one for servers that OpenSSL can judge",
       client: "named-server",
       reason: "client certificate: INVALID_PURPOSE",
@@ -185,25 +279,31 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
   it.each([
     {
       name: "the leaf",
+      client: "client",
       nowMs: Date.UTC(2100, 0),
       reason: "client certificate is expired or not valid yet",
     },
     {
       name: "the leaf, before its time",
+      client: "client",
       nowMs: Date.UTC(2019, 0),
       reason: "client certificate is expired or not valid yet",
     },
     {
       name: "the authority",
+      client: "long",
       nowMs: Date.UTC(2090, 0),
       reason: "the authority in ca.crt is expired or not valid yet",
     },
-  ])("looks at the dates of $name itself", async ({ nowMs, reason }) => {
-    const port = await start({ ...realClock, nowMs: () => nowMs });
+  ])(
+    "looks at the dates of $name itself",
+    async ({ client, nowMs, reason }) => {
+      const port = await start({ ...realClock, nowMs: () => nowMs });
 
-    expect((await call(port, "client")).heard).toBe("");
-    expect(lines).toMatchObject([{ fields: { reason } }]);
-  });
+      expect((await call(port, client)).heard).toBe("");
+      expect(lines).toMatchObject([{ fields: { reason } }]);
+    },
+  );
 
   it("does not believe Node that a resumed session without a certificate is authorized", () => {
     const socket = {
@@ -215,6 +315,20 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     expect(judgeClient(socket, [], realClock.nowMs())).toEqual({
       kind: "refused",
       reason: "no client certificate",
+    });
+  });
+
+  it("does not believe OpenSSL that a certificate for servers is one for clients", () => {
+    const certificate = readFileSync(pairOf("named-server").cert);
+    const socket = {
+      authorized: true,
+      authorizationError: null as never,
+      getPeerX509Certificate: () => new X509Certificate(certificate),
+    };
+
+    expect(judgeClient(socket, [], realClock.nowMs())).toEqual({
+      kind: "refused",
+      reason: "client certificate is not meant for clients (clientAuth)",
     });
   });
 
@@ -231,6 +345,60 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     expect(again.resumed).toBe(false);
   });
 
+  describe("when the certificates change", () => {
+    /** Listens with one set, then with that of the second authority. */
+    async function startChangeable() {
+      const old = await identityOf(directoryWith(pairOf("server"), ["ca"]));
+      const next = await identityOf(
+        directoryWith(pairOf("of-second"), ["second"]),
+      );
+      let current = old;
+      const identity = vi.fn(() => current);
+      const port = await start(realClock, identity);
+      return { port, identity, old, next, change: () => (current = next) };
+    }
+
+    it("shows the new one, and accepts the clients of the new authorities only", async () => {
+      const { port, change } = await startChangeable();
+      expect((await call(port, "client")).heard).toBe("hello");
+      expect((await call(port, "of-second")).heard).toBe("");
+
+      change();
+
+      expect((await call(port, "client")).heard).toBe("");
+      expect((await call(port, "of-second")).heard).toBe("hello");
+    });
+
+    it("ends a handshake with the set it began with", async () => {
+      const { port, identity, old, change } = await startChangeable();
+      const plain = connectPlainly({ host: "127.0.0.1", port });
+      await vi.waitFor(() => {
+        expect(identity).toHaveBeenCalledOnce();
+      });
+
+      change();
+      let shown: string | undefined;
+      const { heard } = await call(port, "client", {
+        socket: plain,
+        onShown: (certificate) => (shown = certificate),
+      });
+
+      expect(shown).toBe(old.leaf.toString());
+      expect(heard).toBe("hello");
+    });
+
+    it("resumes no session of the old one", async () => {
+      const { port, change } = await startChangeable();
+      const maxVersion = "TLSv1.2";
+      const { session } = await call(port, "client", { maxVersion });
+
+      change();
+      const again = await call(port, "client", { maxVersion, session });
+
+      expect(again).toMatchObject({ heard: "", resumed: false });
+    });
+  });
+
   it("tells each reason once", async () => {
     const port = await start();
 
@@ -238,67 +406,82 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     await call(port, null);
     await call(port, "of-foreign");
 
+    expect(lines[0]?.fields["peer"]).toBe("127.0.0.1");
     expect(lines.map((line) => line.fields["reason"])).toEqual([
       "no client certificate",
       "client certificate is signed by no authority of ca.crt",
     ]);
   });
 
-  describe("readTlsIdentity", () => {
-    const broken = (change: (directory: string) => void) => {
-      const directory = directoryWith(pairOf("server"), ["ca"]);
-      change(directory);
-      return () => readTlsIdentity(directory);
-    };
-    const put = (name: string, text: string) => (directory: string) =>
-      writeFileSync(join(directory, name), text);
-
-    it("reads every authority", () => {
-      expect(readTlsIdentity(certsDir).clientAuthorities).toHaveLength(2);
-    });
-
-    it("refuses a directory that is not there", () => {
-      const directory = join(maker.directory, "nowhere");
-
-      expect(() => readTlsIdentity(directory)).toThrow(
-        "cannot read tls.crt of --tls-certs-dir: ENOENT",
-      );
-    });
-
+  describe("a handshake that fails", () => {
     it.each([
-      { name: "tls.crt", change: put("tls.crt", "no"), want: "tls.crt: " },
-      { name: "tls.key", change: put("tls.key", "no"), want: "tls.key: " },
       {
-        name: "ca.crt",
-        change: put("ca.crt", "no"),
-        want: "ca.crt: expected a certificate",
+        name: "a client without HTTP/2",
+        options: { ALPNProtocols: ["http/1.1"] },
+        reason: "the client does not offer HTTP/2",
       },
       {
-        name: "a certificate in ca.crt",
-        change: put(
-          "ca.crt",
-          "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-        ),
-        want: "ca.crt: ",
+        name: "a client that says nothing of HTTP/2",
+        options: { ALPNProtocols: [] },
+        reason: "the client does not offer HTTP/2",
       },
       {
-        name: "a key of another certificate",
-        change: (directory: string) =>
-          copyFileSync(pairOf("client").key, join(directory, "tls.key")),
-        want: "tls.key is not the key of tls.crt",
+        name: "a client that is too old",
+        options: {
+          minVersion: "TLSv1.1",
+          maxVersion: "TLSv1.1",
+          ciphers: "DEFAULT@SECLEVEL=0",
+        },
+        reason: "the client speaks no TLS of version 1.2 or newer",
       },
-    ])("refuses a broken set: $name", ({ change, want }) => {
-      const read = broken(change);
+    ] as const)("tells of $name", async ({ options, reason }) => {
+      const port = await start();
 
-      expect(read).toThrow(FunctionError);
-      expect(read).toThrow(want);
+      await call(port, "client", options);
+
+      expect(accepted).toBe(0);
+      await expect.poll(() => lines).toMatchObject([{ fields: { reason } }]);
     });
 
-    it("refuses a file that is a directory", () => {
-      const directory = mkdtempSync(join(maker.directory, "certs-"));
-      mkdirSync(join(directory, "tls.crt"));
+    it.each(["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])(
+      "tells of a client that speaks no TLS: %j",
+      async (text) => {
+        const port = await start();
+        const socket = connectPlainly({ host: "127.0.0.1", port });
+        socket.on("error", () => undefined);
+        socket.end(text);
+        await new Promise((resolve) => socket.on("close", resolve));
 
-      expect(() => readTlsIdentity(directory)).toThrow("EISDIR");
-    });
+        await expect
+          .poll(() => lines)
+          .toMatchObject([
+            { fields: { reason: "the client does not speak TLS" } },
+          ]);
+      },
+    );
+  });
+
+  it.each([
+    {
+      code: "ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE",
+      want: "the client does not accept tls.crt: ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE",
+    },
+    {
+      code: "ERR_SSL_TLSV1_ALERT_UNKNOWN_CA",
+      want: "the client does not accept tls.crt: ERR_SSL_TLSV1_ALERT_UNKNOWN_CA",
+    },
+    {
+      code: "ERR_TLS_HANDSHAKE_TIMEOUT",
+      want: "the TLS handshake took more than 10 s",
+    },
+    {
+      code: "ERR_SSL_BAD_PACKET_LENGTH",
+      want: "TLS handshake: ERR_SSL_BAD_PACKET_LENGTH",
+    },
+    { code: "", want: "TLS handshake: over there" },
+  ])("says why a handshake failed: $code", ({ code, want }) => {
+    const error = Object.assign(new Error("over\nthere"), { code });
+
+    expect(handshakeReason(error)).toBe(want);
   });
 });
