@@ -36,6 +36,7 @@ function podSpec() {
     {
       containers: { type: "array", items: container() },
       volumes: { type: "array", items: volume() },
+      automountServiceAccountToken: { type: "boolean" },
       securityContext: object({
         ...identity(),
         fsGroup: { type: "integer" },

@@ -40,19 +40,14 @@ export function createLayerAccess(
     scope: RequestScope,
   ): Promise<Delivery> {
     const { digest, sizeBytes } = layer;
-    const { chunks, usedCredential, sentOnTo, discard } = await registry.blob(
-      digest,
-      sizeBytes,
-      puller,
-      scope,
-    );
+    const blob = await registry.blob(digest, sizeBytes, puller, scope);
     return {
-      chunks,
-      sentOnTo,
-      discard,
+      chunks: blob.chunks,
+      sentOnTo: blob.sentOnTo,
+      discard: () => blob.discard(),
       async verified() {
         // In this order: what is held and not proved would be asked for.
-        await access.prove(claimOf(layer, puller), !usedCredential);
+        await access.prove(claimOf(layer, puller), !blob.usedCredential);
         await access.prove(heldBy(layer, puller), true);
       },
     };

@@ -432,7 +432,8 @@ requires:
 
   it("says what the registry says, and ends with 2", async () => {
     const dir = await dirOf({ "a.wasm": WASM });
-    registry.answer = () => ({ status: 403, body: "no\u001b[2J way" });
+    const errors = [{ code: "DENIED", message: "no\u001b[2J way" }];
+    registry.answer = () => ({ status: 403, body: JSON.stringify({ errors }) });
 
     const outcome = await push([join(dir, "a.wasm"), target("v1")]);
 
