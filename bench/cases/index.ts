@@ -2,7 +2,7 @@
  * The benchmarks, one per file, in the order of the report.
  *
  * Owns: which calls are made and what their figures mean. Never: prints, starts the load client or
- * decides where files lie (../run.ts).
+ * decides where files lie (../main.ts).
  */
 import type { Case } from "../bench.js";
 import type { Guests } from "../guests.js";
