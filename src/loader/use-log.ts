@@ -9,12 +9,16 @@ export interface UseLog {
 }
 
 const MAX_REMEMBERED = 10_000;
+/** Every request uses four digests, and a write costs five times a look. */
+const EXACT_TO_MS = 10_000;
 
 export function createUseLog(clock: Clock): UseLog {
   const usedAtMs = new LRUCache<Digest, number>({ max: MAX_REMEMBERED });
   return {
     used(digest) {
-      usedAtMs.set(digest, clock.monotonicMs());
+      const nowMs = clock.monotonicMs();
+      const knownMs = usedAtMs.get(digest) ?? -Infinity;
+      if (nowMs - knownMs >= EXACT_TO_MS) usedAtMs.set(digest, nowMs);
     },
     *since(atMs) {
       for (const [digest, usedMs] of usedAtMs) if (usedMs >= atMs) yield digest;

@@ -63,10 +63,7 @@ export function createCredentials(options: CredentialsOptions): Credentials {
     repository: string,
   ): Credential | null {
     const key = keyOf(step, registry, repository);
-    const parsed =
-      steps.get(key) ??
-      readStepCredential(step, registry, repository, isPlainHttp);
-    steps.set(key, parsed);
+    const parsed = steps.get(key) ?? read(key, step, registry, repository);
     if (parsed.kind === "error")
       throw refuse("pull-credential-invalid", parsed.message);
     if (parsed.value === null) {
@@ -76,6 +73,17 @@ export function createCredentials(options: CredentialsOptions): Credentials {
       );
     }
     return parsed.value;
+  }
+
+  function read(
+    key: string,
+    step: StepCredential,
+    registry: string,
+    repository: string,
+  ): Parsed<Credential | null> {
+    const parsed = readStepCredential(step, registry, repository, isPlainHttp);
+    steps.set(key, parsed);
+    return parsed;
   }
 
   return {

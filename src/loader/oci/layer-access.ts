@@ -77,7 +77,12 @@ export function createLayerAccess(
 
   return {
     async originOf(layer, puller, scope) {
-      const isProved = () => access.wasProved(claimOf(layer, puller));
+      let wasProved = false;
+      const isProved = async (): Promise<boolean> => {
+        // What was proved a moment ago is still: every request asks more than once.
+        wasProved ||= await access.wasProved(claimOf(layer, puller));
+        return wasProved;
+      };
       if (
         !(await isProved()) &&
         (await access.wasProved(heldBy(layer, puller)))

@@ -4,7 +4,7 @@ import { handClock } from "./store/fixtures.js";
 import { digestOf } from "./store/store-content.js";
 
 describe("loader/use-log", () => {
-  it("knows what was used since a time, that time included", () => {
+  it("knows what was used since a time, to ten seconds", () => {
     const clock = handClock();
     const log = createUseLog(clock);
     const a = digestOf("a");
@@ -13,14 +13,19 @@ describe("loader/use-log", () => {
 
     log.used(a);
     log.used(b);
-    clock.advance(1_000);
+    clock.advance(10_000);
     log.used(c);
     log.used(a);
 
     expect(new Set(log.since(0))).toEqual(new Set([a, b, c]));
     expect(new Set(log.since(1))).toEqual(new Set([a, c]));
-    expect(new Set(log.since(1_000))).toEqual(new Set([a, c]));
-    expect([...log.since(1_001)]).toEqual([]);
+    expect(new Set(log.since(10_000))).toEqual(new Set([a, c]));
+    clock.advance(9_999);
+    log.used(a);
+    expect([...log.since(10_001)]).toEqual([]);
+    clock.advance(1);
+    log.used(a);
+    expect([...log.since(10_001)]).toEqual([a]);
   });
 
   it("forgets what was used the longest time ago first", () => {
