@@ -2,6 +2,8 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 
+import type { Command } from "commander";
+
 import type { InputCeilings } from "../admission/index.js";
 import { ConfigError, type Config, type Environment } from "../config.js";
 import type { EngineOptions } from "../engine/index.js";
@@ -13,6 +15,12 @@ import {
   type SchemeOptions,
 } from "../loader/index.js";
 import type { ModuleSource, SourceParsers } from "../ports.js";
+
+/** Whether somebody chose where a command keeps what it makes; else it keeps nothing. */
+export function isCacheDirGiven(command: Command, env: Environment): boolean {
+  const flag: unknown = command.getOptionValue("cacheDir");
+  return flag !== undefined || (env["CACHE_DIR"] ?? "") !== "";
+}
 
 /** What a configuration allows an Input. */
 export function inputCeilings(config: Config): InputCeilings {

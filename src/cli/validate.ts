@@ -13,6 +13,7 @@ import type { Clock } from "../ports.js";
 import { FileError } from "./files/error.js";
 import { readFileText, readStreamText, yamlFiles } from "./files/text.js";
 import { readYaml } from "./files/yaml.js";
+import { isCacheDirGiven } from "./settings.js";
 import { type CheckParts, checkSubject } from "./validate/check.js";
 import { openParts } from "./validate/parts.js";
 import { jsonReport, type Report, textReport } from "./validate/report.js";
@@ -203,11 +204,6 @@ function refuseSecondStdin(locations: readonly string[]): void {
     "file-invalid",
     "the standard input (-) can be read once only",
   );
-}
-
-function isCacheDirGiven(command: Command, env: Environment): boolean {
-  const flag: unknown = command.getOptionValue("cacheDir");
-  return flag !== undefined || (env["CACHE_DIR"] ?? "") !== "";
 }
 
 /** For those who wait and wonder; a log has no use for it. */

@@ -70,6 +70,18 @@ export function createAccess(
     return stored;
   }
 
+  async function record(claim: Claim): Promise<void> {
+    const nowMs = clock.nowMs();
+    known.set(claimKey(claim), nowMs);
+    await store.record(claim, nowMs);
+  }
+
+  async function forget(claim: Claim): Promise<void> {
+    changes += 1;
+    known.delete(claimKey(claim));
+    await store.forget(claim);
+  }
+
   return {
     async standing(claim) {
       const anybodys = { ...claim, identity: ANONYMOUS };
@@ -92,11 +104,10 @@ export function createAccess(
     },
 
     async prove(claim, isPublic) {
-      const proved = isPublic ? { ...claim, identity: ANONYMOUS } : claim;
-      const nowMs = clock.nowMs();
-      known.set(claimKey(proved), nowMs);
-      await store.record(proved, nowMs);
+      await record(isPublic ? { ...claim, identity: ANONYMOUS } : claim);
     },
+
+    disprove: forget,
 
     async wasRefused(request) {
       return (await provedAt(refusalOf(request))) !== null;
@@ -106,21 +117,7 @@ export function createAccess(
       const refusal = refusalOf(request);
       const isSet = (await provedAt(refusal)) !== null;
       if (isSet === isRefused) return;
-      const nowMs = clock.nowMs();
-      if (isRefused) {
-        known.set(claimKey(refusal), nowMs);
-        await store.record(refusal, nowMs);
-      } else {
-        changes += 1;
-        known.delete(claimKey(refusal));
-        await store.forget(refusal);
-      }
-    },
-
-    async disprove(claim) {
-      changes += 1;
-      known.delete(claimKey(claim));
-      await store.forget(claim);
+      await (isRefused ? record(refusal) : forget(refusal));
     },
   };
 }

@@ -33,8 +33,8 @@ export interface Delivery {
 /** Large content on this machine, by digest. */
 export interface Blobs {
   /**
-   * The file of a blob: verified when it is here and need not be delivered, else fetched. Whoever asks for the same meanwhile
-   * shares the fetch, which has 10 minutes.
+   * The file of a blob: verified when it is here and need not be delivered, else fetched. Whoever
+   * asks for the same meanwhile shares the fetch, which has 10 minutes.
    * @throws LoaderError, its reason alone
    */
   obtain(

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { type BigIntStats, constants } from "node:fs";
+import type { BigIntStats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Digest } from "../ports.js";
 import { errnoOf } from "./errno.js";
 import type { LoaderErrorCode } from "./error.js";
+import { READ_UNFOLLOWED } from "./open-flags.js";
 
 /** A digest, or why there is none. */
 export type HashResult =
@@ -24,12 +25,6 @@ export const CANCELLED = {
 
 /** About a millisecond of hashing, after which other requests have their turn. */
 const CHUNK_BYTES = 256 * 1024;
-/** Never waits for a FIFO's writer, never follows a link put there a moment ago. */
-const OPEN_FLAGS =
-  constants.O_RDONLY |
-  constants.O_NONBLOCK |
-  constants.O_NOFOLLOW |
-  constants.O_NOCTTY;
 
 const CHANGED = {
   kind: "refused",
@@ -48,7 +43,7 @@ export async function hashFile(
 ): Promise<HashResult> {
   let file: FileHandle | undefined;
   try {
-    file = await open(filePath, OPEN_FLAGS);
+    file = await open(filePath, READ_UNFOLLOWED);
     if (!isUnchanged(stats, await file.stat({ bigint: true }))) return CHANGED;
     const result = await hashContent(file, Number(stats.size), signal);
     return isUnchanged(stats, await file.stat({ bigint: true }))

@@ -1,4 +1,3 @@
-import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
 import { escaped } from "../errors.js";
@@ -13,6 +12,7 @@ import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { MAX_MODULE_MANIFEST_BYTES } from "./limits.js";
 import { createPathSource } from "./path.js";
+import { READ_UNFOLLOWED } from "./open-flags.js";
 
 /** Finds module manifests that are files. */
 export interface ManifestFiles {
@@ -25,9 +25,6 @@ export interface ManifestFiles {
 }
 
 const MAX_REMEMBERED_BYTES = 4 * 1024 * 1024;
-/** Never waits for a FIFO's writer, never follows a link put there a moment ago. */
-const OPEN_FLAGS =
-  constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
  * A reader that remembers the manifests it has read last, 4 MiB of them.
@@ -88,7 +85,7 @@ export async function readFound(
 
 /** No more of them than the file had when it was found. */
 async function readBytes(file: ModuleFile): Promise<Uint8Array> {
-  const handle = await open(file.filePath, OPEN_FLAGS);
+  const handle = await open(file.filePath, READ_UNFOLLOWED);
   try {
     const buffer = Buffer.alloc(file.sizeBytes);
     let length = 0;

@@ -21,15 +21,22 @@ export async function namingSource<T>(
   description: string,
   work: () => Promise<T>,
 ): Promise<T> {
+  return await naming(`cannot resolve module: module ${description}`, work);
+}
+
+/** Runs `work`; what it refuses becomes a refusal that begins with `what`. */
+export async function naming<T>(
+  what: string,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
     if (!(thrown instanceof LoaderError)) throw thrown;
     const { code, message, cause, detail } = thrown;
-    throw new LoaderError(
-      code,
-      `cannot resolve module: module ${description}: ${message}`,
-      { cause: cause ?? thrown, ...(detail === undefined ? {} : { detail }) },
-    );
+    throw new LoaderError(code, `${what}: ${message}`, {
+      cause: cause ?? thrown,
+      ...(detail === undefined ? {} : { detail }),
+    });
   }
 }

@@ -5,13 +5,13 @@ import type {
   OciReference,
   RequestScope,
 } from "../ports.js";
-import { LoaderError } from "./error.js";
 import { answeringWithin } from "./http/answering-within.js";
 import { following } from "./http/redirects.js";
 import { retrying } from "./http/retrying.js";
 import type { HttpResponse, Send } from "./http/transport.js";
 import { createTransport } from "./http/undici-transport.js";
 import { sleep } from "./http/wait.js";
+import { naming } from "./naming.js";
 import { buildArtifact, type PublishedModule } from "./oci/artifact.js";
 import { createAuthorizer, type Authorized } from "./oci/authorizer.js";
 import { createCredentials } from "./oci/credentials.js";
@@ -141,14 +141,4 @@ function patient(send: Send, clock: Clock): Send {
     request.body?.kind === "file"
       ? send(request, scope)
       : bounded(request, scope);
-}
-
-async function naming<T>(what: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (thrown) {
-    if (!(thrown instanceof LoaderError)) throw thrown;
-    const { code, message } = thrown;
-    throw new LoaderError(code, `${what}: ${message}`, { cause: thrown });
-  }
 }

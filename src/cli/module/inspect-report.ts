@@ -5,7 +5,7 @@ import { escaped, quoted } from "../../errors.js";
 import type { InspectedArtifact } from "../../loader/index.js";
 import type { OciReference } from "../../ports.js";
 import { requiresBlock, requiresObject } from "./blocks.js";
-import { jsonLine } from "./json-line.js";
+import { jsonLine } from "../json-line.js";
 import type { LocalModule } from "./local-module.js";
 import { pinnedText } from "./references.js";
 

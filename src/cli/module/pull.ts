@@ -22,7 +22,7 @@ import type { ManifestBytes, ModuleFile, OciReference } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { FileError } from "../files/error.js";
 import { writeYaml } from "../render/write-yaml.js";
-import { loaderOptions, schemeOptions } from "../settings.js";
+import { loaderOptions, schemeOptions, isCacheDirGiven } from "../settings.js";
 import { noMetrics } from "../silent.js";
 import {
   moduleBlock,
@@ -31,7 +31,7 @@ import {
   requiresObject,
 } from "./blocks.js";
 import type { ModuleHost } from "./host.js";
-import { jsonLine } from "./json-line.js";
+import { jsonLine } from "../json-line.js";
 import { MANIFEST_NAME, type ManifestOption } from "./manifest-file.js";
 import { attempt, type Say } from "./outcome.js";
 import { refuseExisting, writeOutputFile } from "./output-file.js";
@@ -132,14 +132,9 @@ async function pull(
     await writeFiles(pulled, to, say);
     process.stdout.write(report(pulled, to, options.output));
   };
-  await (isCacheDirGiven(command, host)
+  await (isCacheDirGiven(command, host.env)
     ? fetchAndWrite(config.cacheDir)
     : withTemporaryDir(fetchAndWrite));
-}
-
-function isCacheDirGiven(command: Command, { env }: ModuleHost): boolean {
-  const flag: unknown = command.getOptionValue("cacheDir");
-  return flag !== undefined || (env["CACHE_DIR"] ?? "") !== "";
 }
 
 const WASM_ADVICE = "--force replaces it, --output-file writes another";

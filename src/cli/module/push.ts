@@ -25,7 +25,7 @@ import {
   requiresObject,
 } from "./blocks.js";
 import type { ModuleHost } from "./host.js";
-import { jsonLine } from "./json-line.js";
+import { jsonLine } from "../json-line.js";
 import {
   describeForPublication,
   judgeModule,

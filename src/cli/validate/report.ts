@@ -1,4 +1,5 @@
 import { escaped } from "../../errors.js";
+import { jsonLine } from "../json-line.js";
 import type { RunLimits } from "../../ports.js";
 import type { Verdict } from "./finding.js";
 import type { Subject } from "./subject.js";
@@ -44,7 +45,7 @@ export const jsonReport: Report = {
     const { subject, refusal, module, from, limits, warnings } = verdict;
     const { compositionPolicy, grants } = verdict;
     const { file, document, step } = subject;
-    const line = JSON.stringify({
+    return jsonLine({
       file,
       document,
       composition: step?.composition ?? null,
@@ -61,7 +62,6 @@ export const jsonReport: Report = {
       credentials: grants?.credentials ?? null,
       env: grants?.env ?? null,
     });
-    return `${line.replace(INVISIBLE, escapeUnits)}\n`;
   },
   summary: () => "",
 };
@@ -123,14 +123,4 @@ function quantity(bytes: number): string {
 function namesLine(label: string, names: readonly string[] = []): string[] {
   if (names.length === 0) return [];
   return [`  ${label}: ${names.map((name) => escaped(name)).join(", ")}`];
-}
-
-/** Control and format characters and line separators; JSON.stringify leaves most of them as they are. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-function escapeUnits(character: string): string {
-  return character
-    .split("")
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
-    .join("");
 }

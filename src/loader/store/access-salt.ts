@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import {
   closeSync,
-  constants,
   fstatSync,
   fsyncSync,
   linkSync,
@@ -13,15 +12,10 @@ import {
 import path from "node:path";
 import { errnoOf } from "../errno.js";
 import { temporaryName } from "./temporary-file.js";
+import { READ_UNFOLLOWED } from "../open-flags.js";
 
 const FILE_NAME = "salt";
 const SALT_BYTES = 32;
-/** Never waits for a FIFO's writer, never follows a link. */
-const OPEN_FLAGS =
-  constants.O_RDONLY |
-  constants.O_NONBLOCK |
-  constants.O_NOFOLLOW |
-  constants.O_NOCTTY;
 
 /**
  * The 32 random bytes in `<directory>/salt`, made when there are none. Processes that start at once
@@ -45,7 +39,7 @@ type ReadSalt =
 function readSalt(filePath: string): ReadSalt {
   let file: number;
   try {
-    file = openSync(filePath, OPEN_FLAGS);
+    file = openSync(filePath, READ_UNFOLLOWED);
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === "ENOENT") return { kind: "absent" };

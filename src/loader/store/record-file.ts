@@ -1,5 +1,5 @@
-import { constants } from "node:fs";
 import { open } from "node:fs/promises";
+import { READ_UNFOLLOWED } from "../open-flags.js";
 
 /** What a record says. */
 export interface RecordFile {
@@ -11,19 +11,13 @@ const MAX_BYTES = 4 * 1024;
 /** Clocks of machines on one volume differ, but not by more. */
 const MAX_AHEAD_MS = 5 * 60_000;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u;
-/** Never waits for a FIFO's writer, never follows a link. */
-const OPEN_FLAGS =
-  constants.O_RDONLY |
-  constants.O_NONBLOCK |
-  constants.O_NOFOLLOW |
-  constants.O_NOCTTY;
 
 /**
  * Reads a JSON object from a regular file of at most 4 KiB. Throws what is wrong with it, with the
  * code ENOENT when there is none.
  */
 export async function readRecord(filePath: string): Promise<RecordFile> {
-  const file = await open(filePath, OPEN_FLAGS);
+  const file = await open(filePath, READ_UNFOLLOWED);
   try {
     const stats = await file.stat();
     if (!stats.isFile()) throw new Error("not a regular file");

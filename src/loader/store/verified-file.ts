@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { type BigIntStats, constants } from "node:fs";
+import type { BigIntStats } from "node:fs";
 import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
 import type { Digest } from "../../ports.js";
 import { errnoOf } from "../errno.js";
+import { READ_UNFOLLOWED } from "../open-flags.js";
 
 /** What a file that should have a certain content has. */
 export type Verification =
@@ -14,12 +15,6 @@ export type Verification =
 
 /** About a millisecond of hashing, after which other requests have their turn. */
 const CHUNK_BYTES = 256 * 1024;
-/** Never waits for a FIFO's writer, never follows a link. */
-const OPEN_FLAGS =
-  constants.O_RDONLY |
-  constants.O_NONBLOCK |
-  constants.O_NOFOLLOW |
-  constants.O_NOCTTY;
 
 /**
  * Reads the regular file `filePath` to its end and compares it with `digest`. Never rejects.
@@ -35,7 +30,7 @@ export async function verifyFile(
 ): Promise<Verification> {
   let file: FileHandle | undefined;
   try {
-    file = await open(filePath, OPEN_FLAGS);
+    file = await open(filePath, READ_UNFOLLOWED);
     const stats = await file.stat({ bigint: true });
     if (!stats.isFile())
       return { kind: "unreadable", reason: "not a regular file" };

@@ -1,7 +1,5 @@
-import type { JsonObject } from "@bufbuild/protobuf";
-
 /** An object on one line. JSON leaves characters in texts that a terminal obeys or hides: here it does not. */
-export function jsonLine(object: JsonObject): string {
+export function jsonLine(object: object): string {
   return `${JSON.stringify(object).replace(INVISIBLE, escapeUnits)}\n`;
 }
 
