@@ -52,6 +52,7 @@ const engine = createEngine(
     maxResponseBytes: 16 * MB,
     maxConcurrentRuns: 0,
     maxTotalRunMemoryBytes: 0,
+    keepsIdleModules: true,
     maxCachedModules: 0,
     maxConcurrentCompiles: 1,
   },

@@ -4,11 +4,21 @@ import { writeFileSync } from "node:fs";
 import { format } from "prettier";
 
 import { flags, type Flag } from "../src/config.js";
+import {
+  unsupportedFlags,
+  type UnsupportedFlag,
+} from "../src/unsupported-flags.js";
 
 const file = new URL("../docs/flags.md", import.meta.url);
-writeFileSync(file, await format(flagsPage(flags), { parser: "markdown" }));
+writeFileSync(
+  file,
+  await format(flagsPage(flags, unsupportedFlags), { parser: "markdown" }),
+);
 
-function flagsPage(table: readonly Flag[]): string {
+function flagsPage(
+  table: readonly Flag[],
+  unsupported: readonly UnsupportedFlag[],
+): string {
   const groups = [...new Set(table.map((flag) => flag.group))].sort();
   const sections = groups.map((group) =>
     [
@@ -20,12 +30,24 @@ function flagsPage(table: readonly Flag[]): string {
     ].join("\n"),
   );
   return [
-    "<!-- Written by `npm run docs` from src/config.ts: change it there. -->",
+    "<!-- Written by `npm run docs` from src/config.ts and src/unsupported-flags.ts: change it there. -->",
     "# Flags of `serve`",
     "A flag wins over its environment variable, and that over the default. A value that cannot be " +
       "read stops the start and names the flag.",
     ...sections,
+    "## Flags of other systems",
+    "The Rust function-wasm has these, too. They stop the start, by flag or variable, rather than " +
+      "do nothing.",
+    [
+      "| flag | environment | why it is refused |",
+      "| --- | --- | --- |",
+      ...unsupported.map(unsupportedRow),
+    ].join("\n"),
   ].join("\n\n");
+}
+
+function unsupportedRow({ name, env, why }: UnsupportedFlag): string {
+  return `| \`--${name}\` | ${env === null ? "" : `\`${env}\``} | ${why} |`;
 }
 
 function row(flag: Flag): string {

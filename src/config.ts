@@ -73,6 +73,7 @@ export const flags = [
   { name: "max-total-run-memory", env: "MAX_TOTAL_RUN_MEMORY", default: "0", unit: "MB", group: "Limits", help: "memory of all runs together; 0 is unbounded" },
   { name: "max-concurrent-compiles", env: "MAX_CONCURRENT_COMPILES", default: "1", unit: "n", group: "Limits", help: "large modules compiled at once" },
   { name: "engine-workers", env: "ENGINE_WORKERS", default: null, unit: "n", group: "Limits", help: "threads that run modules; unset is one less than there are cores" },
+  { name: "enable-memory-cache", env: "ENABLE_MEMORY_CACHE", default: "true", unit: null, group: "Cache", help: "keep a compiled module in memory for ten minutes after it ran; with --no-enable-memory-cache it goes when nothing runs it, and comes back from --cache-dir" },
   { name: "max-cached-modules", env: "MAX_CACHED_MODULES", default: "0", unit: "n", group: "Cache", help: "compiled modules kept in memory; 0 is unbounded" },
   { name: "cache-dir", env: "CACHE_DIR", default: "/tmp/function-wasm-cache", unit: "dir", group: "Cache", help: "where modules, manifests and compiled modules are kept" },
   { name: "max-cache-size", env: "MAX_CACHE_SIZE", default: "0", unit: "MB", group: "Cache", help: "what --cache-dir may hold before the least recently used goes; 0 is unbounded" },
@@ -127,6 +128,7 @@ export interface Config {
   readonly maxTotalRunMemoryBytes: number;
   readonly maxConcurrentCompiles: number;
   readonly engineWorkers: number;
+  readonly enableMemoryCache: boolean;
   /** 0 = unbounded. */
   readonly maxCachedModules: number;
   /** Absolute. */
@@ -271,6 +273,7 @@ export function configFrom(
     engineWorkers:
       optional("engine-workers", parseWholeNumber(1)) ??
       Math.max(1, availableParallelism() - 1),
+    enableMemoryCache: required("enable-memory-cache", parseBoolean),
     maxCachedModules: required("max-cached-modules", parseWholeNumber(0)),
     cacheDir: required("cache-dir", parsePath),
     maxCacheBytes: required("max-cache-size", parseSize("MB", 0, 1024 * gib))

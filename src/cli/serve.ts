@@ -31,6 +31,10 @@ import {
 } from "../loader/index.js";
 import type { Clock, Logger, Metrics } from "../ports.js";
 import {
+  addUnsupportedFlags,
+  refuseUnsupportedFlags,
+} from "../unsupported-flags.js";
+import {
   engineOptions,
   inputCeilings,
   loaderOptions,
@@ -59,7 +63,8 @@ export function addServeCommand(program: Command, host: ServeHost): Command {
   const command = program
     .command("serve", { isDefault: true })
     .description("serve composition functions over gRPC");
-  return addFlags(command).action(async () => {
+  return addUnsupportedFlags(addFlags(command)).action(async () => {
+    refuseUnsupportedFlags(command, host.env);
     await serve(configFrom(command, host.env), host);
   });
 }

@@ -50,6 +50,7 @@ export function engineOptions(config: Config): EngineOptions {
     maxResponseBytes: 4 * maxResponseBytes,
     maxConcurrentRuns: config.maxConcurrentRuns,
     maxTotalRunMemoryBytes: config.maxTotalRunMemoryBytes,
+    keepsIdleModules: config.enableMemoryCache,
     maxCachedModules: config.maxCachedModules,
     maxConcurrentCompiles: config.maxConcurrentCompiles,
   };

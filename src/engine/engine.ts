@@ -44,6 +44,8 @@ export interface EngineOptions {
   readonly maxConcurrentRuns: number;
   /** 0 = unbounded. */
   readonly maxTotalRunMemoryBytes: number;
+  /** Whether a compiled module stays in memory when nothing runs it. */
+  readonly keepsIdleModules: boolean;
   /** Compiled modules kept in memory; 0 = unbounded. */
   readonly maxCachedModules: number;
   /** Large modules compiled at once, at least 1. Small ones have a lane of their own. */
@@ -123,7 +125,13 @@ export function createEngine(
     clock,
     logger,
   );
-  const store = createModuleStore(options.maxCachedModules, clock);
+  const store = createModuleStore(
+    {
+      keepsIdle: options.keepsIdleModules,
+      maxModules: options.maxCachedModules,
+    },
+    clock,
+  );
   const compiler = createCompiler(options, clock, logger, metrics);
   const loader = createModuleLoader({
     native,

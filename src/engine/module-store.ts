@@ -23,12 +23,20 @@ export interface StoredLease {
   release(): void;
 }
 
+/** How much the memory tier may keep. */
+export interface ModuleStoreBounds {
+  /** Whether a module that nobody leases stays at all. */
+  readonly keepsIdle: boolean;
+  /** 0 = unbounded. */
+  readonly maxModules: number;
+}
+
 /**
  * Makes the memory tier: idle modules go after ten minutes, and the least recently used idle one
- * as soon as there are more than `maxModules` (0 = unbounded).
+ * as soon as there are more than `maxModules`; without `keepsIdle`, each as soon as it is idle.
  */
 export function createModuleStore(
-  maxModules: number,
+  { keepsIdle, maxModules }: ModuleStoreBounds,
   clock: Clock,
 ): ModuleStore {
   /** Insertion order is the order of use. */
@@ -75,6 +83,7 @@ export function createModuleStore(
         held = false;
         entry.leases -= 1;
         if (entries.get(digest) !== entry) return;
+        if (!keepsIdle && entry.leases === 0) return drop(digest, entry);
         touch(digest, entry);
         dropSurplus();
       },

@@ -122,6 +122,7 @@ export async function startEngine({
     maxResponseBytes: 16 * MiB,
     maxConcurrentRuns: 0,
     maxTotalRunMemoryBytes: 0,
+    keepsIdleModules: true,
     maxCachedModules: 0,
     maxConcurrentCompiles: 1,
     ...options,

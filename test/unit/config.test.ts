@@ -44,6 +44,7 @@ describe("config", () => {
       maxConcurrentRuns: 0,
       maxTotalRunMemoryBytes: 0,
       maxConcurrentCompiles: 1,
+      enableMemoryCache: true,
       maxCachedModules: 0,
       cacheDir: "/tmp/function-wasm-cache",
       maxCacheBytes: 0,
@@ -300,6 +301,7 @@ describe("config", () => {
     { flag: "insecure", key: "insecure" },
     { flag: "debug", key: "debug" },
     { flag: "allow-unpinned-tags", key: "allowUnpinnedTags" },
+    { flag: "enable-memory-cache", key: "enableMemoryCache" },
     { flag: "trust-cache-dir", key: "trustCacheDir" },
   ] as const;
 
@@ -311,10 +313,18 @@ describe("config", () => {
       expect(compileConfig([], { [env]: text })[key]).toBe(true);
       expect(compileConfig([`--no-${flag}`], { [env]: text })[key]).toBe(false);
     }
-    for (const text of ["false", "0", "F", ""]) {
+    for (const text of ["false", "0", "F"]) {
       expect(compileConfig([], { [env]: text })[key]).toBe(false);
       expect(compileConfig([`--${flag}`], { [env]: text })[key]).toBe(true);
     }
+  });
+
+  it.each(switches)("takes an empty variable of --$flag for none", (row) => {
+    const env = { [envOf(row.flag)]: "" };
+
+    expect(compileConfig([], env)[row.key]).toBe(
+      compileConfig([], {})[row.key],
+    );
   });
 
   it("tests every flag of the table", () => {
@@ -464,7 +474,7 @@ describe("config", () => {
       expect(help).toContain(`--${flag.name}`);
       expect(help.replace(/\s+/g, " ")).toContain(`(${flag.env}`);
     }
-    expect(help).not.toContain("--no-");
+    expect(help).not.toMatch(/^ *--no-/m);
     expect(help).not.toContain("tls-server-certs-dir");
   });
 });

@@ -17,6 +17,12 @@ import { slowModule, wrongShapeModule } from "../../support/hostile-modules.js";
 const SLACK_MS = 250;
 const MB = 1_000_000;
 
+/** Parts of files in a directory that are mapped into this process. */
+function mappedFrom(dir: string): number {
+  const maps = readFileSync("/proc/self/maps", "utf8").split("\n");
+  return maps.filter((line) => line.includes(dir)).length;
+}
+
 describe("integration/engine/load", () => {
   let engine: TestEngine;
   beforeEach(async () => {
@@ -225,6 +231,22 @@ describe("integration/engine/load", () => {
     expect(messages(response)).toEqual(["hello world"]);
     expect(narrow.compiles()).toBe(2);
     await narrow.close();
+  });
+
+  it("keeps none that nobody runs, when told so", async () => {
+    const forgetful = await startEngine({ keepsIdleModules: false });
+
+    const first = await Promise.all(
+      Array.from({ length: 10 }, () => forgetful.call("v1/hello")),
+    );
+    expect(new Set(first.flatMap(messages))).toEqual(new Set(["hello world"]));
+    await expect.poll(() => mappedFrom(forgetful.cacheDir)).toBe(0);
+
+    const lease = await forgetful.load("v1/hello");
+    expect(mappedFrom(forgetful.cacheDir)).toBeGreaterThan(0);
+    lease.release();
+    expect(forgetful.compiles()).toBe(1);
+    await forgetful.close();
   });
 
   it("ends everything when it is closed", async () => {

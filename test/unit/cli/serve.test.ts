@@ -18,6 +18,7 @@ import { addServeCommand } from "../../../src/cli/serve.js";
 import { ConfigError, type Environment } from "../../../src/config.js";
 import type { EngineOptions } from "../../../src/engine/index.js";
 import { LoaderError } from "../../../src/loader/index.js";
+import { unsupportedFlags } from "../../../src/unsupported-flags.js";
 import { createTestPolicyEngine } from "../../support/policy-engine.js";
 import {
   fakeEngine,
@@ -179,11 +180,15 @@ describe("cli/serve", () => {
   it("hands the engine what the flags say", async () => {
     const host = startable({ ENGINE_WORKERS: "2" });
 
-    await host.run("serve", ...insecure, "--module-memory-limit", "64");
+    await host.run(
+      ...["serve", ...insecure, "--module-memory-limit", "64"],
+      "--no-enable-memory-cache",
+    );
 
     expect(host.engineOptions).toMatchObject([
       {
         engineWorkers: 2,
+        keepsIdleModules: false,
         memoryLimitBytes: 64 * 1024 * 1024,
         maxResponseBytes: 16 * 1024 * 1024,
         artifactKey: null,
@@ -252,6 +257,37 @@ describe("cli/serve", () => {
     await expect(started).rejects.toThrow(ConfigError);
     await expect(started).rejects.toThrow(want);
     expect(host.engineOptions).toEqual([]);
+  });
+
+  it.each(
+    unsupportedFlags.flatMap(({ name, env }) => [
+      { argv: [`--${name}`, "planted"], env: {}, want: `--${name}: ` },
+      { argv: [`--${name}=planted`], env: {}, want: `--${name}: ` },
+      { argv: [`--${name}`], env: {}, want: `--${name}: ` },
+      ...(env === null
+        ? []
+        : [
+            { argv: [], env: { [env]: "planted" }, want: `--${name} (${env})` },
+          ]),
+    ]),
+  )("does not start with $argv $env, which it cannot honour", async (row) => {
+    const host = startable(row.env);
+
+    const started = host.run(...insecure, ...row.argv);
+
+    await expect(started).rejects.toThrow(ConfigError);
+    await expect(started).rejects.toThrow(row.want);
+    await expect(started).rejects.toThrow("not supported: ");
+    await expect(started).rejects.not.toThrow("planted");
+    expect(host.engineOptions).toEqual([]);
+  });
+
+  it("starts with the variables of such flags empty", async () => {
+    const host = startable({ COSIGN_KEY: "" });
+
+    await host.run(...insecure);
+
+    expect(host.listening()).toBeDefined();
   });
 
   it("does not start without the certificates it was told of", async () => {

@@ -131,6 +131,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
       maxResponseBytes: 16 * MiB,
       maxConcurrentRuns: 0,
       maxTotalRunMemoryBytes: 0,
+      keepsIdleModules: true,
       maxCachedModules: 0,
       maxConcurrentCompiles: 1,
       ...options,

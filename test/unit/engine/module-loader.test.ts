@@ -106,7 +106,7 @@ function setUp(maxModules = 0) {
   const native = fakeNative({ seal, load });
   const { logger, lines } = createLogCollector();
   const metrics = recordingMetrics();
-  store = createModuleStore(maxModules, clock);
+  store = createModuleStore({ keepsIdle: true, maxModules }, clock);
   const loader = createModuleLoader({
     native,
     store,

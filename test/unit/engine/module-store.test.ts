@@ -19,8 +19,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function open(maxModules = 0): void {
-  store = createModuleStore(maxModules, clock);
+function open(maxModules = 0, keepsIdle = true): void {
+  store = createModuleStore({ keepsIdle, maxModules }, clock);
 }
 
 /** Adds a module that nobody leases. */
@@ -143,6 +143,46 @@ describe("engine/module-store idle modules", () => {
 
     expect(old.dispose).toHaveBeenCalledTimes(1);
     expect(young.dispose).not.toHaveBeenCalled();
+  });
+});
+
+describe("engine/module-store that keeps nothing idle", () => {
+  it("drops a module with its last lease", () => {
+    open(0, false);
+    const module = fakeModule();
+    const first = store.add(a, module);
+    const second = store.lease(a);
+
+    first.release();
+    expect(module.dispose).not.toHaveBeenCalled();
+    second?.release();
+
+    expect(module.dispose).toHaveBeenCalledTimes(1);
+    expect(store.lease(a)).toBeNull();
+    expect(store.size).toBe(0);
+  });
+
+  it("keeps one that is leased, however long", () => {
+    open(0, false);
+    const module = fakeModule();
+    const lease = store.add(a, module);
+
+    vi.advanceTimersByTime(60 * MINUTE_MS);
+
+    expect(store.lease(a)?.module).toBe(module);
+    expect(module.dispose).not.toHaveBeenCalled();
+    lease.release();
+  });
+
+  it("does not mind a lease that ends after it was closed", () => {
+    open(0, false);
+    const module = fakeModule();
+    const lease = store.add(a, module);
+
+    store.close();
+    lease.release();
+
+    expect(module.dispose).toHaveBeenCalledTimes(1);
   });
 });
 
