@@ -129,15 +129,13 @@ function addOwnMetrics(registry: Registry): Metrics {
     help: "Bytes in the caches on disk, as of the last sweep.",
     labels: ["cache"],
   });
-  const policyReloads = make.counter({
-    name: "function_wasm_policy_reloads_total",
-    help: "Times the operator policy was read again, by result.",
-    labels: ["result"],
+  const policyReloaded = addReloads(make, {
+    prefix: "function_wasm_policy",
+    subject: "operator policy",
   });
-  const certificateReloads = make.counter({
-    name: "function_wasm_certificate_reloads_total",
-    help: "Times the server's certificates were read again, by result.",
-    labels: ["result"],
+  const certificatesReloaded = addReloads(make, {
+    prefix: "function_wasm_certificate",
+    subject: "server's certificates",
   });
   return {
     requestEnded: seriesOf(["ok", "refused", "error", "skipped"], (outcome) =>
@@ -167,9 +165,30 @@ function addOwnMetrics(registry: Registry): Metrics {
     cacheSwept: seriesOf(["blob", "compiled-disk"], (cache) =>
       cacheBytes({ cache }),
     ),
-    policyReloaded: seriesOf(results, (result) => policyReloads({ result })),
-    certificatesReloaded: seriesOf(results, (result) =>
-      certificateReloads({ result }),
-    ),
+    policyReloaded,
+    certificatesReloaded,
+  };
+}
+
+/** What is read again while the process runs: how often, and whether what lies there is in use. */
+function addReloads(
+  make: ReturnType<typeof metricMakers>,
+  { prefix, subject }: { readonly prefix: string; readonly subject: string },
+): (result: "ok" | "error") => void {
+  const reloads = make.counter({
+    name: `${prefix}_reloads_total`,
+    help: `Reloads of the ${subject}, by result.`,
+    labels: ["result"],
+  });
+  const count = seriesOf(results, (result) => reloads({ result }));
+  const setSuccessful = make.gauge({
+    name: `${prefix}_last_reload_successful`,
+    help: `Whether the last reload of the ${subject} succeeded, as 1 or 0; 1 before the first.`,
+    labels: [],
+  })({});
+  setSuccessful(1);
+  return (result) => {
+    count(result);
+    setSuccessful(result === "ok" ? 1 : 0);
   };
 }

@@ -48,7 +48,9 @@ const list: Readonly<Record<string, Listed>> = {
   ]),
   function_wasm_module_cache_bytes: gauge(by("cache", "compiled-disk", "blob")),
   function_wasm_policy_reloads_total: counter(by("result", "ok", "error")),
+  function_wasm_policy_last_reload_successful: gauge([{}]),
   function_wasm_certificate_reloads_total: counter(by("result", "ok", "error")),
+  function_wasm_certificate_last_reload_successful: gauge([{}]),
   grpc_server_started_total: counter([]),
   grpc_server_handled_total: counter([]),
   grpc_server_msg_received_total: counter([]),
@@ -64,6 +66,12 @@ const list: Readonly<Record<string, Listed>> = {
   nodejs_eventloop_lag_p99_seconds: gauge([{}]),
   nodejs_eventloop_lag_max_seconds: gauge([{}]),
 };
+
+/** Those that do not start at zero: no reload has failed yet. */
+const reloadGauges = [
+  "policy_last_reload_successful",
+  "certificate_last_reload_successful",
+];
 
 const grpcCodes = [
   ...["OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded"],
@@ -105,7 +113,7 @@ describe("function/metrics", () => {
       expect(help).toMatch(/^[A-Z].*\.$/);
   });
 
-  it("starts at zero", async () => {
+  it("starts at zero, and with nothing that failed", async () => {
     const { exposition } = createMetrics();
 
     const ours = (await readPage(exposition)).filter(({ name }) =>
@@ -115,7 +123,9 @@ describe("function/metrics", () => {
     const counts = ours.flatMap(({ samples }) =>
       samples.filter(({ value }) => value !== 0),
     );
-    expect(counts).toEqual([]);
+    expect(counts.map(({ name, value }) => ({ name, value }))).toEqual(
+      reloadGauges.map((name) => ({ name: `function_wasm_${name}`, value: 1 })),
+    );
   });
 
   it("counts each thing in its own series", async () => {
@@ -169,7 +179,28 @@ describe("function/metrics", () => {
       'module_cache_bytes{cache="blob"} 7',
       'policy_reloads_total{result="error"} 1',
       'certificate_reloads_total{result="ok"} 1',
+      "certificate_last_reload_successful{} 1",
     ]);
+  });
+
+  it("says whether the last reload succeeded", async () => {
+    const { metrics, exposition } = createMetrics();
+    const successes = async () =>
+      countedOf(await readPage(exposition)).filter((line) =>
+        line.includes("last_reload"),
+      );
+
+    metrics.policyReloaded("error");
+    metrics.certificatesReloaded("error");
+    expect(await successes()).toEqual([]);
+
+    metrics.policyReloaded("ok");
+    expect(await successes()).toEqual(["policy_last_reload_successful{} 1"]);
+
+    metrics.certificatesReloaded("ok");
+    expect(await successes()).toEqual(
+      reloadGauges.map((name) => `${name}{} 1`),
+    );
   });
 
   it.each([
@@ -283,7 +314,9 @@ describe("function/metrics", () => {
 
     one.metrics.requestEnded("ok");
 
-    expect(countedOf(await readPage(other.exposition))).toEqual([]);
+    expect(countedOf(await readPage(other.exposition))).toEqual(
+      reloadGauges.map((name) => `${name}{} 1`),
+    );
     expect(register.getMetricsAsArray()).toEqual([]);
   });
 });
