@@ -212,11 +212,13 @@ async function askBeside(
     address: ours.address,
     identity: identities[0],
     requestFiles: workload.requestFiles.slice(0, 1),
-    calls: 100_000,
+    // More than any server answers in that time.
+    calls: 10_000_000,
     concurrency: 100,
-    // The load is there before the first check and after the last one.
     maxDurationMs: HEALTH_MS + 2_000,
   });
+  let hasEnded = false;
+  void loading.finally(() => (hasEnded = true));
   await delay(1_000);
   const probe: ProbeFigures = await probeHealth({
     address: ours.address,
@@ -224,7 +226,12 @@ async function askBeside(
     echoAddress,
     durationMs: HEALTH_MS,
   });
-  return { concurrent: await loading, probe };
+  const endedEarly = hasEnded;
+  const concurrent = await loading;
+  if (endedEarly && concurrent.errors === 0) {
+    throw new Error("the calls ended before the last health check");
+  }
+  return { concurrent, probe };
 }
 
 function policyFiles(version: number) {

@@ -40,6 +40,8 @@ export type LoadedTarget = Pick<
 const MAX_CLIENT_RUN_MS = 600_000;
 /** Calls to one module before the next one has its turn. */
 const ROUND_CALLS = 20;
+/** The client takes no more. */
+const MAX_ROUND_CALLS = 100_000;
 
 /** Makes the calls. A client that cannot is an error like any other. */
 export async function load(options: LoadOptions): Promise<LoadOutcome> {
@@ -99,9 +101,11 @@ export function outcomeOf(
 
 function args(options: LoadOptions, answersDir: string): string[] {
   const { address, identity, calls, concurrency, requestFiles } = options;
-  // At most one round for calls at once that shall not pause.
-  const roundCalls =
-    requestFiles.length === 1 ? calls : Math.min(calls, ROUND_CALLS);
+  // As few rounds as can be for calls at once that shall not pause.
+  const roundCalls = Math.min(
+    calls,
+    requestFiles.length === 1 ? MAX_ROUND_CALLS : ROUND_CALLS,
+  );
   const { ca, cert, key } = identity.client;
   const maxMs = Math.min(options.maxDurationMs, MAX_CLIENT_RUN_MS);
   return [
