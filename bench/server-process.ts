@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
@@ -8,7 +7,9 @@ export interface ServerProcess {
   readonly pid: number;
   /** `host:port` it listens on. */
   readonly address: string;
-  /** SIGTERM, and SIGKILL after 30 s. Resolves to the exit code; `null` when a signal ended it. */
+  /** Resolves to the exit code, however it comes to its end; `null` when a signal ended it. */
+  readonly ended: Promise<number | null>;
+  /** SIGTERM, and SIGKILL after 30 s. Resolves as `ended` does. */
   stop(): Promise<number | null>;
 }
 
@@ -68,7 +69,9 @@ async function startServer(args: readonly string[]): Promise<ServerProcess> {
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "ignore", "pipe"],
   });
-  const exited = once(child, "exit");
+  const ended = new Promise<number | null>((resolve) => {
+    child.once("exit", resolve);
+  });
   const lastLines: string[] = [];
 
   const address = await new Promise<string>((resolve, reject) => {
@@ -103,14 +106,15 @@ async function startServer(args: readonly string[]): Promise<ServerProcess> {
   return {
     pid: child.pid ?? 0,
     address,
+    ended,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null)
         return child.exitCode;
       child.kill("SIGTERM");
       const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
-      await exited;
+      const code = await ended;
       clearTimeout(timer);
-      return child.exitCode;
+      return code;
     },
   };
 }

@@ -217,8 +217,7 @@ async function askBeside(
     concurrency: 100,
     maxDurationMs: HEALTH_MS + 2_000,
   });
-  let hasEnded = false;
-  void loading.finally(() => (hasEnded = true));
+  const loadEndedAtMs = loading.then(() => performance.now());
   await delay(1_000);
   const probe: ProbeFigures = await probeHealth({
     address: ours.address,
@@ -226,9 +225,9 @@ async function askBeside(
     echoAddress,
     durationMs: HEALTH_MS,
   });
-  const endedEarly = hasEnded;
+  const askedUntilMs = performance.now();
   const concurrent = await loading;
-  if (endedEarly && concurrent.errors === 0) {
+  if (concurrent.errors === 0 && (await loadEndedAtMs) < askedUntilMs) {
     throw new Error("the calls ended before the last health check");
   }
   return { concurrent, probe };

@@ -3,7 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
 
-import type { Clock, Logger } from "../ports.js";
+import type { ClientRefusal, Clock, Logger } from "../ports.js";
+import { createConnections } from "./connections.js";
 import type { GrpcMetrics } from "./grpc-metrics.js";
 import { readTimeoutsStrictly } from "./grpc-timeout.js";
 import { listen, type ListenAddress } from "./listen.js";
@@ -32,6 +33,8 @@ export interface ServerOptions {
   readonly maxConnectionAgeGraceMs: number;
   /** The certificates changed, and could be used or not. */
   readonly onTlsReload: (result: "error" | "ok") => void;
+  /** A client was turned away before it could call. */
+  readonly onClientRefused: (refusal: ClientRefusal) => void;
   /** How long after one ping the next asks a client whether it is still there; default 1 min. */
   readonly keepaliveTimeMs?: number;
   /** How long it has to answer; default 20 s. */
@@ -102,10 +105,16 @@ export async function startServer(
     tlsCertsDir === null
       ? null
       : await followTls({ directory: tlsCertsDir, onReload, clock, logger });
+  const connections = createConnections();
   const listener = await listen(
     options.address,
-    tls === null ? null : () => tls.current(),
-    (socket) => injector.injectConnection(socket),
+    tls === null
+      ? null
+      : { identity: () => tls.current(), onRefused: options.onClientRefused },
+    (socket) => {
+      connections.add(socket);
+      injector.injectConnection(socket);
+    },
     clock,
     logger,
   ).catch((error: unknown) => {
@@ -127,12 +136,11 @@ export async function startServer(
       setHealth("NOT_SERVING");
       listener.close();
       tls?.close();
-      const closed = new Promise<void>((resolve) => {
-        server.tryShutdown(() => resolve());
-      });
+      // Asks the clients to go; those that have no call do so at once.
+      server.tryShutdown(() => undefined);
       const timers = new AbortController();
       await Promise.race([
-        closed,
+        connections.none(),
         calls.idle().then(() => pause(flushMs, timers.signal)),
         pause(graceMs, timers.signal),
       ]);

@@ -1,3 +1,5 @@
+import { domainToUnicode } from "node:url";
+
 import ipaddr from "ipaddr.js";
 
 import { quoted } from "../errors.js";
@@ -52,8 +54,15 @@ export function isLoopbackHost(host: string): boolean {
 function isName(host: string): boolean {
   return (
     host.length <= MAX_CHARS &&
-    host.split(".").every((label) => LABEL.test(label))
+    host.split(".").every((label) => LABEL.test(label) && !isBroken(label))
   );
+}
+
+/** Whether a label is no international name in spite of its prefix: Node 24 parses those, too. */
+function isBroken(label: string): boolean {
+  if (!label.startsWith("xn--")) return false;
+  const name = domainToUnicode(label);
+  return name === "" || name.startsWith("xn--");
 }
 
 function hasIpv4Inside(literal: string): boolean {

@@ -1,3 +1,5 @@
+import { domainToUnicode } from "node:url";
+
 import ipaddr from "ipaddr.js";
 
 import { quoted } from "../../errors.js";
@@ -64,7 +66,15 @@ function canonicalName(text: string): string | undefined {
   const name = text.toLowerCase().replace(/\.$/u, "");
   if (name.length > MAX_CHARS) return undefined;
   if (!name.split(".").every((label) => LABEL.test(label))) return undefined;
+  if (name.split(".").some(isBroken)) return undefined;
   return urlHost(name) === name ? name : undefined;
+}
+
+/** Whether a label is no international name in spite of its prefix: Node 24 parses those, too. */
+function isBroken(label: string): boolean {
+  if (!label.startsWith("xn--")) return false;
+  const decoded = domainToUnicode(label);
+  return decoded === "" || decoded.startsWith("xn--");
 }
 
 function urlHost(host: string): string | undefined {
