@@ -12,7 +12,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
-import { errorText } from "../errors.js";
+import { errorText, escaped } from "../errors.js";
 import type { Clock, Digest, Logger } from "../ports.js";
 import { EngineError } from "./error.js";
 
@@ -98,20 +98,30 @@ function openPrivateDir(
 ): string {
   const compiled = resolve(cacheDir, "compiled");
   const directory = join(compiled, compatibilityHash);
+  attempt(
+    () => {
+      makeDirs(directory);
+    },
+    directory,
+    "cannot be made",
+  );
+  // Who can write to it could put another `compiled` in place; a key would notice.
+  if (trusted) requirePrivate(cacheDir, trusted);
+  for (const path of [compiled, directory]) requirePrivate(path, trusted);
+  return directory;
+}
+
+/** Says what src/loader says of its directories, so that the same cause has the same words. */
+function attempt<T>(call: () => T, path: string, failure: string): T {
   try {
-    makeDirs(directory);
-    // Who can write to it could put another `compiled` in place; a key would notice.
-    if (trusted) requirePrivate(cacheDir, trusted);
-    for (const path of [compiled, directory]) requirePrivate(path, trusted);
-  } catch (thrown) {
-    if (thrown instanceof EngineError) throw thrown;
+    return call();
+  } catch (cause) {
     throw new EngineError(
       "load-failed",
-      `cannot open the cache directory (--cache-dir): ${errorText(thrown)}`,
-      { cause: thrown },
+      `cannot open the cache directory (--cache-dir): \`${escaped(path, 400)}\` ${failure} (${errorText(cause)})`,
+      { cause },
     );
   }
-  return directory;
 }
 
 /** Node's own recursive mkdir never returns where the system will not make a directory, as in /proc. */
@@ -131,7 +141,7 @@ function makeDirs(path: string): void {
  * to be trusted without a key.
  */
 function requirePrivate(path: string, trusted: boolean): void {
-  const stat = lstatSync(path);
+  const stat = attempt(() => lstatSync(path), path, "cannot be looked at");
   const refuse = (got: string): never => {
     throw new EngineError(
       "load-failed",
@@ -146,7 +156,13 @@ function requirePrivate(path: string, trusted: boolean): void {
     refuse(
       `mode 0${(stat.mode & 0o777).toString(8)}, which --trust-cache-dir forbids`,
     );
-  chmodSync(path, PRIVATE_MODE);
+  attempt(
+    () => {
+      chmodSync(path, PRIVATE_MODE);
+    },
+    path,
+    "is open to others and cannot be closed",
+  );
 }
 
 /** Best effort: on a disk that cannot be written, leftovers are no reason not to start. */

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 
+import { errorText } from "../errors.js";
 import type {
   Clock,
   Digest,
@@ -7,16 +8,22 @@ import type {
   Logger,
   Metrics,
   RequestScope,
-  RunLimits,
 } from "../ports.js";
 import { openArtifactStore } from "./artifact-store.js";
 import { createCompiler } from "./compiler.js";
 import { EngineError } from "./error.js";
 import { createModuleLoader } from "./module-loader.js";
 import { createModuleStore, type StoredLease } from "./module-store.js";
-import { loadAddon, type NativeEngine, type NativeModule } from "./native.js";
+import {
+  loadAddon,
+  type EngineSettings,
+  type NativeAddon,
+  type NativeEngine,
+  type NativeModule,
+  type RunDone,
+} from "./native.js";
 import { createNativeRuns } from "./native-runs.js";
-import { run, type RunRequest } from "./run.js";
+import { run, type BoundedRunRequest, type RunRequest } from "./run.js";
 import { createSlots } from "./slots.js";
 import { createTurnEnd } from "./turn.js";
 
@@ -90,7 +97,8 @@ export interface Engine {
 
 /**
  * Starts the sandbox.
- * @throws EngineError load-failed when the cache directory cannot be used
+ * @throws EngineError load-failed when the cache directory cannot be used, engine-fault when the
+ *   addon cannot be loaded or has no threads or memory
  */
 export function createEngine(
   options: EngineOptions,
@@ -104,7 +112,8 @@ export function createEngine(
   const runs = createNativeRuns((thrown) => {
     logger.error({ err: thrown }, "cannot settle a run");
   });
-  const native = new addon.NativeEngine(
+  const native = startNative(
+    addon,
     {
       engineWorkers: options.engineWorkers,
       stackLimitBytes: options.stackLimitBytes,
@@ -171,7 +180,8 @@ export function createEngine(
           "the module is not a lease of this engine",
         );
       }
-      const limits = boundedBy(options.maxTotalRunMemoryBytes, request.limits);
+      const bounded = boundedBy(options.maxTotalRunMemoryBytes, request);
+      const { limits } = bounded;
       const release = await slots.acquire(
         {
           module: lease.digest,
@@ -193,7 +203,7 @@ export function createEngine(
         parts,
         lease.module,
         lease.description,
-        { ...request, limits },
+        bounded,
         scope,
         // The slot stays taken until the sandbox is done, even when the caller has its answer.
         release,
@@ -243,9 +253,29 @@ class EngineLease implements ModuleLease {
 /** No run alone may hold more than all runs together. */
 function boundedBy(
   maxTotalRunMemoryBytes: number,
-  limits: RunLimits,
-): RunLimits {
-  if (maxTotalRunMemoryBytes === 0) return limits;
-  const memoryBytes = Math.min(limits.memoryBytes, maxTotalRunMemoryBytes);
-  return { ...limits, memoryBytes };
+  request: RunRequest,
+): BoundedRunRequest {
+  const { limits } = request;
+  if (
+    maxTotalRunMemoryBytes === 0 ||
+    limits.memoryBytes <= maxTotalRunMemoryBytes
+  )
+    return { ...request, memoryBoundBy: "limits.memory" };
+  return {
+    ...request,
+    limits: { ...limits, memoryBytes: maxTotalRunMemoryBytes },
+    memoryBoundBy: "--max-total-run-memory",
+  };
+}
+
+function startNative(
+  addon: NativeAddon,
+  settings: EngineSettings,
+  done: RunDone,
+): NativeEngine {
+  try {
+    return new addon.NativeEngine(settings, done);
+  } catch (thrown) {
+    throw new EngineError("engine-fault", errorText(thrown), { cause: thrown });
+  }
 }

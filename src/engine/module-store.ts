@@ -83,7 +83,10 @@ export function createModuleStore(
         held = false;
         entry.leases -= 1;
         if (entries.get(digest) !== entry) return;
-        if (!keepsIdle && entry.leases === 0) return drop(digest, entry);
+        if (!keepsIdle && entry.leases === 0) {
+          drop(digest, entry);
+          return;
+        }
         touch(digest, entry);
         dropSurplus();
       },

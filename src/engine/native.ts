@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 
 import { errorText } from "../errors.js";
 import type { Digest, EnvVariable } from "../ports.js";
+import { EngineError } from "./error.js";
 
 /** The binary's layer: `core` is ABI v1, `component` is ABI v2. */
 export type ModuleKind = "core" | "component";
@@ -134,15 +135,18 @@ export const compilerPath = fileURLToPath(
 
 /**
  * Loads the addon. Once per process, and on the main thread only.
- * @throws Error that says how to build it
+ * @throws EngineError engine-fault, which says how to build it
  */
 export function loadAddon(): NativeAddon {
   const path = fileURLToPath(new URL("wasmtime-node.node", buildDir));
   try {
     return createRequire(import.meta.url)(path) as NativeAddon;
   } catch (thrown) {
-    throw new Error(
-      `cannot load the native addon, build it with \`npm run build\`: ${errorText(thrown)}`,
+    // Node's words go on with who asked for it.
+    const reason = errorText(thrown).replace(/ Require stack:.*$/, "");
+    throw new EngineError(
+      "engine-fault",
+      `cannot load the native addon, build it with \`npm run build\`: ${reason}`,
       { cause: thrown },
     );
   }

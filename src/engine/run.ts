@@ -37,6 +37,12 @@ export interface RunRequest {
   readonly logger: Logger;
 }
 
+/** A run with the memory it may have in fact. */
+export interface BoundedRunRequest extends RunRequest {
+  /** What decided `limits.memoryBytes`. */
+  readonly memoryBoundBy: "limits.memory" | "--max-total-run-memory";
+}
+
 /** What {@link run} works with. */
 export interface RunParts {
   readonly native: NativeEngine;
@@ -54,7 +60,7 @@ export function run(
   parts: RunParts,
   module: NativeModule,
   description: string,
-  request: RunRequest,
+  request: BoundedRunRequest,
   scope: RequestScope,
   onEnded: () => void,
 ): Promise<Uint8Array> {
@@ -71,7 +77,7 @@ export function run(
     let stopTimer = (): void => undefined;
     let stopListening = (): void => undefined;
     const fail = (failure: RunFailure) => {
-      reject(runError(failure, description, limits));
+      reject(runError(failure, description, request));
     };
     const ended: RunEnded = (response, report) => {
       stopTimer();
@@ -168,9 +174,9 @@ const CODES = {
 function runError(
   failure: RunFailure,
   description: string,
-  limits: RunLimits,
+  request: BoundedRunRequest,
 ): EngineError {
-  const message = `module ${description} failed: ${explain(failure, limits)}`;
+  const message = `module ${description} failed: ${explain(failure, request)}`;
   const detail =
     failure.backtrace === ""
       ? {}
@@ -178,7 +184,10 @@ function runError(
   return new EngineError(CODES[failure.kind], message, detail);
 }
 
-function explain({ kind, detail }: RunFailure, limits: RunLimits): string {
+function explain(
+  { kind, detail }: RunFailure,
+  { limits, memoryBoundBy }: BoundedRunRequest,
+): string {
   switch (kind) {
     case "timeout":
       return `it ran longer than limits.timeout allows: ${String(limits.timeoutMs)} ms of compute`;
@@ -187,7 +196,7 @@ function explain({ kind, detail }: RunFailure, limits: RunLimits): string {
     case "cancelled":
       return "the caller cancelled the request";
     case "memory":
-      return `it ran out of memory, limits.memory is ${String(limits.memoryBytes)} bytes: ${detail}`;
+      return `it ran out of memory, ${memoryBoundBy} is ${String(limits.memoryBytes)} bytes: ${detail}`;
     case "exit":
       return `it exited with status ${detail} instead of answering`;
     case "guest":

@@ -7,6 +7,7 @@ mod error;
 mod live;
 mod promise;
 mod report;
+mod threads;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -123,8 +124,11 @@ impl NativeEngine {
             Error::from_reason(format!("cannot start the sandbox: {error:#}"))
         };
         let stack_limit_bytes = bytes(settings.stack_limit_bytes);
+        let workers = settings.engine_workers.max(1) as usize;
+        threads::probe(workers + BLOCKING_THREADS)
+            .map_err(|error| failed(&format_args!("{workers} worker threads (--engine-workers): {error}")))?;
         let runtime = Builder::new_multi_thread()
-            .worker_threads(settings.engine_workers.max(1) as usize)
+            .worker_threads(workers)
             .max_blocking_threads(BLOCKING_THREADS)
             .thread_name("wasm-worker")
             .enable_time()

@@ -140,7 +140,7 @@ describe("engine/artifact-store opening", () => {
 
     expect(error.code).toBe("load-failed");
     expect(error.message).toMatch(
-      /^(?:cannot open the cache directory \(--cache-dir\): ENOTDIR: |the cache directory \(--cache-dir\) cannot be used: .* got no directory$)/,
+      /^(?:cannot open the cache directory \(--cache-dir\): `\S+` cannot be made \(ENOTDIR: .*\)|the cache directory \(--cache-dir\) cannot be used: .* got no directory)$/,
     );
   });
 
@@ -150,8 +150,9 @@ describe("engine/artifact-store opening", () => {
     const error = refusalOf();
 
     expect(error.code).toBe("load-failed");
-    expect(error.message).toMatch(
-      /^cannot open the cache directory \(--cache-dir\): ENOENT: /,
+    expect(error.message).toBe(
+      `cannot open the cache directory (--cache-dir): \`/proc/none/cache/compiled/${HASH}\` ` +
+        "cannot be made (ENOENT: no such file or directory, mkdir '/proc/none')",
     );
   });
 });

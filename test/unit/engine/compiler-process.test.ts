@@ -421,7 +421,7 @@ describe("engine/compiler-process start", () => {
   ])(
     "gives the child nothing of the server's environment, and threads for $cpus CPUs",
     async ({ cpus, want }) => {
-      vi.stubEnv("REGISTRY_PASSWORD", "secret");
+      vi.stubEnv("REGISTRY_PASSWORD", "hunter2");
       started.cpus = cpus;
       standIn('tr "\\0" "\\n" < /proc/$$/environ > "${0%/*}/environment"');
 

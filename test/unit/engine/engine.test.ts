@@ -71,7 +71,11 @@ async function settle(): Promise<void> {
 }
 
 /** An engine over a double of the addon, whose artifacts are all there and whose runs wait. */
-function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
+function setUp(
+  options: Partial<EngineOptions> = {},
+  pooled = true,
+  failure: Error | null = null,
+) {
   const settings: EngineSettings[] = [];
   const modules: FakeModule[] = [];
   const runs: FakeRun[] = [];
@@ -84,6 +88,7 @@ function setUp(options: Partial<EngineOptions> = {}, pooled = true) {
     readonly close = closeNative;
     readonly #done: RunDone;
     constructor(given: EngineSettings, done: RunDone) {
+      if (failure !== null) throw failure;
       settings.push(given);
       this.#done = done;
     }
@@ -235,6 +240,21 @@ describe("engine/engine load", () => {
     expect(modules[1]?.dispose).toHaveBeenCalledTimes(1);
     expect(modules[0]?.dispose).not.toHaveBeenCalled();
     held.release();
+  });
+});
+
+describe("engine/engine start", () => {
+  it("passes on why the sandbox does not start", () => {
+    const cause = new Error("cannot start the sandbox: 200 worker threads");
+
+    expect(() => setUp({}, true, cause)).toThrow(
+      expect.objectContaining({
+        name: "EngineError",
+        code: "engine-fault",
+        message: "cannot start the sandbox: 200 worker threads",
+        cause,
+      }) as Error,
+    );
   });
 });
 
@@ -399,13 +419,33 @@ describe("engine/engine run", () => {
   });
 
   it.each([
-    { name: "less", maxTotalRunMemoryBytes: 3 * MiB, want: 3 * MiB },
-    { name: "as much", maxTotalRunMemoryBytes: 4 * MiB, want: 4 * MiB },
-    { name: "more", maxTotalRunMemoryBytes: 5 * MiB, want: 4 * MiB },
-    { name: "no bound", maxTotalRunMemoryBytes: 0, want: 4 * MiB },
+    {
+      name: "less",
+      maxTotalRunMemoryBytes: 3 * MiB,
+      boundBy: "--max-total-run-memory",
+      want: 3 * MiB,
+    },
+    {
+      name: "as much",
+      maxTotalRunMemoryBytes: 4 * MiB,
+      boundBy: "limits.memory",
+      want: 4 * MiB,
+    },
+    {
+      name: "more",
+      maxTotalRunMemoryBytes: 5 * MiB,
+      boundBy: "limits.memory",
+      want: 4 * MiB,
+    },
+    {
+      name: "no bound",
+      maxTotalRunMemoryBytes: 0,
+      boundBy: "limits.memory",
+      want: 4 * MiB,
+    },
   ])(
-    "gives no run more memory than all may hold: $name",
-    async ({ maxTotalRunMemoryBytes, want }) => {
+    "gives no run more memory than all may hold, and says what bounds it: $name",
+    async ({ maxTotalRunMemoryBytes, boundBy, want }) => {
       const { engine, request, runs } = setUp({ maxTotalRunMemoryBytes });
       const lease = await engine.load(moduleFile(1), scope());
       const limits = { ...request.limits, memoryBytes: 4 * MiB };
@@ -418,7 +458,7 @@ describe("engine/engine run", () => {
       expect(runs[0]?.memoryLimitBytes).toBe(want);
       runs[0]?.done(null, failed("memory"));
       expect((await refused).message).toContain(
-        `limits.memory is ${want} bytes`,
+        `it ran out of memory, ${boundBy} is ${want} bytes: `,
       );
     },
   );

@@ -78,13 +78,17 @@ describe("engine/native loadAddon", () => {
   });
 
   it("says how to build what it cannot load", () => {
-    const cause = new Error("invalid ELF header\nin file");
+    const cause = new Error(
+      "invalid ELF header\nin file\nRequire stack:\n- /a/native.js",
+    );
     required.load.mockImplementationOnce(() => {
       throw cause;
     });
 
     expect(() => loadAddon()).toThrow(
       expect.objectContaining({
+        name: "EngineError",
+        code: "engine-fault",
         message:
           "cannot load the native addon, build it with `npm run build`: invalid ELF header in file",
         cause,

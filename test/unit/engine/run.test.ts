@@ -66,8 +66,9 @@ function setUp(within: RequestScope = scope(), logger?: Logger) {
       memoryBytes: MEMORY_BYTES,
       concurrency: null,
     },
-    env: [{ name: "TOKEN", value: "t" }],
+    env: [{ name: "TOKEN", value: "hunter2" }],
     stepKey: "step",
+    memoryBoundBy: "limits.memory" as const,
     logger: logger ?? collected.logger,
   };
   return {
@@ -117,7 +118,7 @@ describe("engine/run", () => {
       TIMEOUT_MS,
       Infinity,
       MEMORY_BYTES,
-      [{ name: "TOKEN", value: "t" }],
+      [{ name: "TOKEN", value: "hunter2" }],
     ]);
     expect(parts.native.cancel).not.toHaveBeenCalled();
   });
