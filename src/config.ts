@@ -33,6 +33,8 @@ export interface Flag {
   /** What its value is; `null` = a switch. */
   readonly unit: string | null;
   readonly help: string;
+  /** What commands that end by themselves say instead. */
+  readonly onceHelp?: string;
   /** May be given more than once; its values are joined by commas. */
   readonly repeatable?: true;
   readonly group: "Cache" | "Limits" | "Modules" | "Policy" | "Server";
@@ -41,6 +43,9 @@ export interface Flag {
 const kib = 1024;
 const mib = 1024 * kib;
 const gib = 1024 * mib;
+
+/** Threads beyond the machine's cores only take turns. */
+const maxEngineWorkers = 1_024;
 
 /** Every flag of `serve`. A flag wins over its environment variable, that over the default. */
 // prettier-ignore
@@ -54,7 +59,7 @@ export const flags = [
   { name: "max-connection-age", env: "MAX_CONNECTION_AGE", default: "10m", unit: "duration", group: "Server", help: "when a gRPC connection is asked to end, give or take a tenth, so that its client connects again and finds newer pods; 0 is never" },
   { name: "max-connection-age-grace", env: "MAX_CONNECTION_AGE_GRACE", default: "2m", unit: "duration", group: "Server", help: "how long the calls on such a connection may still take" },
   { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
-  { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more" },
+  { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more, and for people instead of in JSON" },
   { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
   { name: "max-module-size", env: "MAX_MODULE_SIZE", default: "128", unit: "MB", group: "Modules", help: "largest module" },
   { name: "allow-unpinned-tags", env: "ALLOW_UNPINNED_TAGS", default: "false", unit: null, group: "Modules", help: "admit OCI references with a tag and no digest" },
@@ -65,7 +70,7 @@ export const flags = [
   { name: "registry-ca", env: "REGISTRY_CA", default: null, unit: "host[:port]=file,…", repeatable: true, group: "Modules", help: "certificate authorities, in PEM, that are trusted for one host besides those that come with Node; repeatable" },
   { name: "registry-token-server", env: "REGISTRY_TOKEN_SERVER", default: null, unit: "host[:port]=host[:port],…", repeatable: true, group: "Modules", help: "a registry and the host it may send to for tokens, where that is not its own, as with GitLab; repeatable" },
   { name: "warm-modules", env: "WARM_MODULES", default: null, unit: "ref,…", repeatable: true, group: "Modules", help: "modules loaded before the runtime is ready: OCI references with a digest, path:<file>; repeatable" },
-  { name: "sandbox-policy-file", env: "SANDBOX_POLICY_FILE", default: null, unit: "file", group: "Policy", help: "the operator's Cedar policy, read again when it changes and on SIGHUP; unset grants no module anything" },
+  { name: "sandbox-policy-file", env: "SANDBOX_POLICY_FILE", default: null, unit: "file", group: "Policy", help: "the operator's Cedar policy, read again when it changes and on SIGHUP; unset grants no module anything", onceHelp: "the operator's Cedar policy; unset grants no module anything" },
   { name: "module-timeout", env: "MODULE_TIMEOUT", default: "30s", unit: "duration", group: "Limits", help: "ceiling of an Input's limits.timeout" },
   { name: "module-memory-limit", env: "MODULE_MEMORY_LIMIT", default: "512", unit: "MB", group: "Limits", help: "ceiling of an Input's limits.memory" },
   { name: "module-stack-limit", env: "MODULE_STACK_LIMIT", default: "512", unit: "KB", group: "Limits", help: "stack of a run" },
@@ -173,7 +178,11 @@ export type FlagName = (typeof flags)[number]["name"];
 
 const allNames: readonly FlagName[] = flags.map(({ name }) => name);
 
-/** Declares the flags of the table on a command, all of them or those named. */
+/**
+ * Declares the flags of the table on a command: all of them, as `serve` has them, or those named, of
+ * a command that ends by itself. A switch may be given as `--name`, `--no-name` and, like in Go,
+ * `--name=false`, but never as `--name false`; the last one wins.
+ */
 export function addFlags(
   command: Command,
   names: readonly FlagName[] = allNames,
@@ -185,20 +194,48 @@ export function addFlags(
     const short = flag.short === undefined ? "" : `-${flag.short}, `;
     const value = flag.unit === null ? "" : ` <${flag.unit}>`;
     const shown = flag.default === null ? "" : `, default ${flag.default}`;
-    const option = new Option(
-      `${short}--${flag.name}${value}`,
-      `${flag.help} (${flag.env}${shown})`,
-    ).helpGroup(`${flag.group}:`);
-    if (flag.repeatable) option.argParser(joined);
-    command.addOption(option);
-    if (flag.unit === null) {
-      command.addOption(new Option(`--no-${flag.name}`).hideHelp());
-    }
-    if (flag.alias !== undefined) {
-      command.addOption(new Option(`--${flag.alias}${value}`).hideHelp());
-    }
+    const once = names === allNames ? undefined : flag.onceHelp;
+    const help = `${once ?? flag.help} (${flag.env}${shown})`;
+    // Also those that are not shown: the help has its groups in the order in which they come up.
+    const add = (text: string, description?: string) => {
+      const option = new Option(text, description);
+      if (description === undefined) option.hideHelp();
+      if (flag.repeatable) option.argParser(joined);
+      command.addOption(option.helpGroup(`${flag.group}:`));
+    };
+    add(`${short}--${flag.name}${value}`, help);
+    if (flag.unit === null) add(`--no-${flag.name}`);
+    if (flag.alias !== undefined) add(`--${flag.alias}${value}`);
   }
+  readSwitchValues(command, declared);
   return command;
+}
+
+/** Has a command take `--name=true` and `--name=false` for `--name` and `--no-name`. */
+function readSwitchValues(command: Command, declared: readonly Flag[]): void {
+  const names = new Map<string, string>();
+  for (const { name, short, unit } of declared) {
+    if (unit !== null) continue;
+    names.set(`--${name}`, name);
+    if (short !== undefined) names.set(`-${short}`, name);
+  }
+  const spelled = (argument: string): string => {
+    const [option = "", ...rest] = argument.split("=");
+    const name = names.get(option);
+    if (name === undefined || rest.length === 0) return argument;
+    const text = rest.join("=");
+    const value = parseBoolean(text);
+    if (value.kind === "ok") return `--${value.value ? "" : "no-"}${name}`;
+    throw refusal(`--${name}`, value.expected, text);
+  };
+  const parseOptions = command.parseOptions.bind(command);
+  command.parseOptions = (argv) => {
+    const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+    return parseOptions([
+      ...argv.slice(0, end).map(spelled),
+      ...argv.slice(end),
+    ]);
+  };
 }
 
 /**
@@ -215,11 +252,15 @@ export function configFrom(
     readFlag(name, parse, command, names.includes(name) ? env : {});
   const required = <T>(name: FlagName, parse: FlagParser<T>): T =>
     optional(name, parse) ?? throwUnset(name);
-  const moduleSize = parseSize("MB", 1, 2047 * mib);
+  const unboundedOrSize = parseSize("MB", {
+    minBytes: mib,
+    maxBytes: 1024 * gib,
+    orZero: true,
+  });
   const timeout = required("module-timeout", parseTimeoutMs);
   const memory = required(
     "module-memory-limit",
-    parseSize("MB", 64 * kib, 64 * gib),
+    parseSize("MB", { minBytes: 64 * kib, maxBytes: 64 * gib }),
   );
   return Object.freeze<Config>({
     address: Object.freeze(required("address", parseAddress)),
@@ -228,7 +269,10 @@ export function configFrom(
     metricsAddress: Object.freeze(required("metrics-address", parseAddress)),
     healthAddress: Object.freeze(required("health-address", parseAddress)),
     debug: required("debug", parseBoolean),
-    maxReceiveBytes: required("max-recv-message-size", moduleSize).bytes,
+    maxReceiveBytes: required(
+      "max-recv-message-size",
+      parseSize("MB", { minBytes: mib, maxBytes: 2047 * mib }),
+    ).bytes,
     maxConnectionAgeMs: required("max-connection-age", parseDurationMs),
     maxConnectionAgeGraceMs: required(
       "max-connection-age-grace",
@@ -236,7 +280,10 @@ export function configFrom(
     ),
     ttlNanos: required("ttl", parseNanos),
     moduleDir: optional("module-dir", parsePath),
-    maxModuleBytes: required("max-module-size", moduleSize).bytes,
+    maxModuleBytes: required(
+      "max-module-size",
+      parseSize("MB", { minBytes: kib, maxBytes: 2047 * mib }),
+    ).bytes,
     allowUnpinnedTags: required("allow-unpinned-tags", parseBoolean),
     tagResolveIntervalMs: required("tag-resolve-interval", parseDurationMs),
     maxTagStalenessMs: required("max-tag-staleness", parseDurationMs),
@@ -259,25 +306,22 @@ export function configFrom(
     moduleMemoryText: memory.text,
     moduleStackBytes: required(
       "module-stack-limit",
-      parseSize("KB", 64 * kib, 64 * mib),
+      parseSize("KB", { minBytes: 64 * kib, maxBytes: 64 * mib }),
     ).bytes,
     maxConcurrentRuns: required("max-concurrent-runs", parseWholeNumber(0)),
-    maxTotalRunMemoryBytes: required(
-      "max-total-run-memory",
-      parseSize("MB", 0, 1024 * gib),
-    ).bytes,
+    maxTotalRunMemoryBytes: required("max-total-run-memory", unboundedOrSize)
+      .bytes,
     maxConcurrentCompiles: required(
       "max-concurrent-compiles",
       parseWholeNumber(1),
     ),
     engineWorkers:
-      optional("engine-workers", parseWholeNumber(1)) ??
+      optional("engine-workers", parseWholeNumber(1, maxEngineWorkers)) ??
       Math.max(1, availableParallelism() - 1),
     enableMemoryCache: required("enable-memory-cache", parseBoolean),
     maxCachedModules: required("max-cached-modules", parseWholeNumber(0)),
     cacheDir: required("cache-dir", parsePath),
-    maxCacheBytes: required("max-cache-size", parseSize("MB", 0, 1024 * gib))
-      .bytes,
+    maxCacheBytes: required("max-cache-size", unboundedOrSize).bytes,
     artifactKeyFile: optional("artifact-key-file", parsePath),
     trustCacheDir: required("trust-cache-dir", parseBoolean),
   });
@@ -298,9 +342,13 @@ function readFlag<T>(
   const result = parse(text);
   if (result.kind === "ok") return result.value;
   const origin = given === undefined ? ` (${flag.env})` : "";
-  throw new ConfigError(
+  throw refusal(`--${name}${origin}`, result.expected, text);
+}
+
+function refusal(flag: string, expected: string, text: string): ConfigError {
+  return new ConfigError(
     "flag-invalid",
-    `--${name}${origin}: expected ${result.expected}, got ${quoted(text)}`,
+    `${flag}: expected ${expected}, got ${quoted(text)}`,
   );
 }
 

@@ -33,9 +33,11 @@ export const parseBoolean: FlagParser<boolean> = (text) => {
   return expected("true or false");
 };
 
-/** A whole number within bounds. */
-export function parseWholeNumber(min: number): FlagParser<number> {
-  const max = 1_000_000;
+/** A whole number within bounds, of at most seven digits. */
+export function parseWholeNumber(
+  min: number,
+  max = 1_000_000,
+): FlagParser<number> {
   return (text) => {
     const number = /^[0-9]{1,7}$/.test(text) ? Number(text) : NaN;
     if (number >= min && number <= max) return ok(number);
@@ -45,28 +47,52 @@ export function parseWholeNumber(min: number): FlagParser<number> {
 
 /** `MB` and `KB` are what they are in the flags of other functions: 1024² and 1024 bytes. */
 const units = {
-  MB: { bytes: 1024 * 1024, suffix: "Mi" },
-  KB: { bytes: 1024, suffix: "Ki" },
+  MB: { bytes: 1024 * 1024, suffix: "Mi", example: "64Mi" },
+  KB: { bytes: 1024, suffix: "Ki", example: "512Ki" },
 } as const;
 
-/** A bare number in the flag's unit, or a Kubernetes quantity; bounds in bytes. */
+type Unit = keyof typeof units;
+
+/** What a size may be, in bytes. */
+export interface SizeBounds {
+  readonly minBytes: number;
+  readonly maxBytes: number;
+  /** Whether it may be 0 besides. */
+  readonly orZero?: true;
+}
+
+/**
+ * A whole number in the flag's unit, or a Kubernetes quantity with a suffix: `1.5` and `1e3` are
+ * quantities too, but of bytes, and whoever writes them beside `1000` means the unit.
+ */
 export function parseSize(
-  unit: keyof typeof units,
-  minBytes: number,
-  maxBytes: number,
+  unit: Unit,
+  { minBytes, maxBytes, orZero }: SizeBounds,
 ): FlagParser<Size> {
+  const { example, suffix } = units[unit];
+  const bounds = `${orZero ? "0 or " : ""}from ${boundsText(minBytes, maxBytes, unit)}`;
   return (text) => {
-    const isBare = /^[0-9]+$/.test(text);
-    const inUnit = isBare ? text + units[unit].suffix : text;
+    const inUnit = /^[0-9]+$/.test(text) ? text + suffix : text;
     const quantity = parseQuantity(inUnit);
-    const bytes = quantity.kind === "ok" ? Number(quantity.value) : NaN;
-    if (bytes >= minBytes && bytes <= maxBytes) {
+    const hasSuffix = /[A-Za-z]$/.test(inUnit);
+    const bytes =
+      quantity.kind === "ok" && hasSuffix ? Number(quantity.value) : NaN;
+    const isInBounds = bytes >= minBytes && bytes <= maxBytes;
+    if (isInBounds || (orZero && bytes === 0)) {
       return ok({ bytes, text: inUnit });
     }
     return expected(
-      `${unit} as a whole number or a quantity such as 64Mi, from ${minBytes} to ${maxBytes} bytes`,
+      `${unit} as a whole number or a quantity with a suffix such as ${example}, ${bounds}`,
     );
   };
+}
+
+/** `1 to 2047 MB`, or `64Ki to 65536 MB` where the lower one is not whole. */
+function boundsText(minBytes: number, maxBytes: number, unit: Unit): string {
+  const { bytes } = units[unit];
+  const isWhole = minBytes % bytes === 0;
+  const min = isWhole ? `${minBytes / bytes}` : `${minBytes / 1024}Ki`;
+  return `${min} to ${maxBytes / bytes} ${unit}`;
 }
 
 const nanosPerMs = 1_000_000;

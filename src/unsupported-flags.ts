@@ -7,20 +7,22 @@ export interface UnsupportedFlag {
   readonly name: string;
   /** `null` = it has none. */
   readonly env: string | null;
+  /** Its value that asks for nothing, and so is honoured; `null` = it has none. */
+  readonly off: string | null;
   /** Completes "not supported: ". */
   readonly why: string;
 }
 
 /**
  * What may stand in a configuration that was written for it. None of these is ignored: whoever
- * sets one relies on it.
+ * sets one to more than its `off` relies on it.
  */
 // prettier-ignore
 export const unsupportedFlags: readonly UnsupportedFlag[] = [
-  { name: "cosign-key", env: "COSIGN_KEY", why: "signatures are not verified; to refuse modules that would need one, use requireSignature in --sandbox-policy-file" },
-  { name: "egress-rate-limit-per-minute", env: "EGRESS_RATE_LIMIT_PER_MINUTE", why: "no module is granted egress, so there is nothing to limit" },
-  { name: "egress-rate-limit-burst", env: "EGRESS_RATE_LIMIT_BURST", why: "no module is granted egress, so there is nothing to limit" },
-  { name: "profile-guests", env: null, why: "modules are not profiled" },
+  { name: "cosign-key", env: "COSIGN_KEY", off: null, why: "signatures are not verified; to refuse modules that would need one, use requireSignature in --sandbox-policy-file" },
+  { name: "egress-rate-limit-per-minute", env: "EGRESS_RATE_LIMIT_PER_MINUTE", off: "0", why: "no module is granted egress, so there is nothing to limit" },
+  { name: "egress-rate-limit-burst", env: "EGRESS_RATE_LIMIT_BURST", off: "0", why: "no module is granted egress, so there is nothing to limit" },
+  { name: "profile-guests", env: null, off: null, why: "modules are not profiled" },
 ];
 
 /** Declares them on a command, hidden, so that they can be refused by name. */
@@ -37,13 +39,20 @@ export function refuseUnsupportedFlags(
   command: Command,
   env: Environment,
 ): void {
-  for (const { name, env: variable, why } of unsupportedFlags) {
-    const given = command.getOptionValue(optionOf(name).attributeName());
-    if (given !== undefined) throw refusal(`--${name}`, why);
-    if (variable !== null && (env[variable] ?? "") !== "") {
-      throw refusal(`--${name} (${variable})`, why);
-    }
+  for (const { name, env: variable, off, why } of unsupportedFlags) {
+    const given: unknown = command.getOptionValue(
+      optionOf(name).attributeName(),
+    );
+    const value = given ?? textOf(variable, env);
+    if (value === undefined || value === off) continue;
+    const origin = given === undefined ? ` (${variable ?? ""})` : "";
+    throw refusal(`--${name}${origin}`, why);
   }
+}
+
+function textOf(variable: string | null, env: Environment): string | undefined {
+  const text = variable === null ? undefined : env[variable];
+  return text === "" ? undefined : text;
 }
 
 function optionOf(name: string): Option {

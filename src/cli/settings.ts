@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 
 import type { Command } from "commander";
@@ -125,6 +125,25 @@ export function warmSources(
       credentials: null,
     };
   });
+}
+
+/**
+ * What every `Path` module lies under has to be there before a server says that it is ready, or a
+ * command says that there is no such module.
+ * @throws ConfigError flag-invalid
+ */
+export function requireModuleDir({ moduleDir }: Config): void {
+  if (moduleDir === null) return;
+  const refuse = (message: string, cause?: unknown) =>
+    new ConfigError("flag-invalid", message, { cause });
+  let isDirectory: boolean;
+  try {
+    isDirectory = statSync(moduleDir).isDirectory();
+  } catch (cause) {
+    throw refuse(`--module-dir: ${errorText(cause)}`, cause);
+  }
+  if (isDirectory) return;
+  throw refuse(`--module-dir: expected a directory, got ${moduleDir}`);
 }
 
 function readCa(host: string, file: string): string {

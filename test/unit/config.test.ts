@@ -238,7 +238,7 @@ describe("config", () => {
     },
     {
       flag: "module-memory-limit",
-      text: "1e8",
+      text: "100M",
       key: "moduleMemoryBytes",
       want: 100_000_000,
     },
@@ -319,6 +319,62 @@ describe("config", () => {
     }
   });
 
+  const booleans = [
+    ...["1", "t", "T", "true", "TRUE", "True"].map((text) => [text, true]),
+    ...["0", "f", "F", "false", "FALSE", "False"].map((text) => [text, false]),
+  ] as [string, boolean][];
+
+  it.each(switches)("reads --$flag=true and =false, as in Go", (row) => {
+    const { flag, key } = row;
+    for (const [text, want] of booleans) {
+      const argv = [`--${flag}=${text}`];
+
+      expect(compileConfig(argv, {})[key], text).toBe(want);
+      expect(compileConfig(argv, { [envOf(flag)]: String(!want) })[key]).toBe(
+        want,
+      );
+    }
+    for (const text of ["maybe", "", "yes", "true=1", "FaLSE"]) {
+      const compile = () => compileConfig([`--${flag}=${text}`], {});
+
+      expect(compile).toThrow(ConfigError);
+      expect(compile).toThrow(
+        `--${flag}: expected true or false, got "${text}"`,
+      );
+    }
+  });
+
+  it.each([
+    { argv: ["--debug", "--debug=false"], want: false },
+    { argv: ["--debug=false", "--debug"], want: true },
+    { argv: ["--no-debug", "--debug=true"], want: true },
+    { argv: ["--debug=true", "--no-debug"], want: false },
+    { argv: ["--debug=false", "--debug=true"], want: true },
+    { argv: ["--no-debug", "--debug"], want: true },
+    { argv: ["-d", "-d=false"], want: false },
+    { argv: ["-d=1"], want: true },
+  ])("lets the last switch of $argv win", ({ argv, want }) => {
+    expect(compileConfig(argv, {}).debug).toBe(want);
+  });
+
+  it.each(switches)("never takes an argument for --$flag's value", (row) => {
+    for (const argv of [
+      [`--${row.flag}`, "false"],
+      [`--no-${row.flag}`, "true"],
+    ]) {
+      expect(() => compileConfig(argv, {})).toThrow("too many arguments");
+    }
+  });
+
+  it("leaves what follows -- as it is", () => {
+    const command = addFlags(new Command().argument("<files...>"));
+
+    command.parse(["--debug=false", "--", "--debug=true"], { from: "user" });
+
+    expect(command.args).toEqual(["--debug=true"]);
+    expect(command.opts()).toEqual({ debug: false });
+  });
+
   it.each(switches)("takes an empty variable of --$flag for none", (row) => {
     const env = { [envOf(row.flag)]: "" };
 
@@ -361,7 +417,7 @@ describe("config", () => {
     { argv: ["--address", ":65536"], want: "--address: expected host:port" },
     {
       argv: ["--max-recv-message-size", "0"],
-      want: "--max-recv-message-size: expected MB as a whole number or a quantity such as 64Mi, from 1 to",
+      want: `--max-recv-message-size: expected MB as a whole number or a quantity with a suffix such as 64Mi, from 1 to 2047 MB, got "0"`,
     },
     {
       argv: ["--max-recv-message-size", "4096"],
@@ -370,7 +426,7 @@ describe("config", () => {
     { argv: ["--max-module-size", "many"], want: `got "many"` },
     {
       argv: ["--module-memory-limit", "63Ki"],
-      want: "--module-memory-limit: expected",
+      want: "such as 64Mi, from 64Ki to 65536 MB, got",
     },
     {
       argv: ["--module-memory-limit", "-1"],
@@ -378,11 +434,23 @@ describe("config", () => {
     },
     {
       argv: ["--module-stack-limit", "63"],
-      want: "--module-stack-limit: expected KB",
+      want: `--module-stack-limit: expected KB as a whole number or a quantity with a suffix such as 512Ki, from 64 to 65536 KB, got "63"`,
     },
     {
       argv: ["--max-total-run-memory", "2Pi"],
       want: "--max-total-run-memory: expected",
+    },
+    {
+      argv: ["--max-total-run-memory", "1023Ki"],
+      want: `such as 64Mi, 0 or from 1 to 1048576 MB, got "1023Ki"`,
+    },
+    {
+      argv: ["--max-cache-size", "1k"],
+      want: `--max-cache-size: expected MB as a whole number or a quantity with a suffix such as 64Mi, 0 or from 1 to 1048576 MB, got "1k"`,
+    },
+    {
+      argv: ["--module-memory-limit", "1e8"],
+      want: `--module-memory-limit: expected MB as a whole number or a quantity with a suffix such as 64Mi, from 64Ki to 65536 MB, got "1e8"`,
     },
     {
       argv: ["--ttl", "60"],
@@ -408,7 +476,11 @@ describe("config", () => {
     },
     {
       argv: ["--engine-workers", "0"],
-      want: "--engine-workers: expected a whole number from 1",
+      want: "--engine-workers: expected a whole number from 1 to 1024",
+    },
+    {
+      argv: ["--engine-workers", "1025"],
+      want: `--engine-workers: expected a whole number from 1 to 1024, got "1025"`,
     },
     {
       argv: ["--max-cached-modules", "1000001"],
@@ -443,6 +515,15 @@ describe("config", () => {
       want: `--module-dir: expected a path, got ""`,
     },
     { argv: ["--cache-dir", "a\0b"], want: "--cache-dir: expected a path" },
+    {
+      argv: ["-d=maybe"],
+      want: `--debug: expected true or false, got "maybe"`,
+    },
+    {
+      argv: ["--no-debug=true"],
+      want: "unknown option '--no-debug=true'",
+    },
+    { argv: ["--inscure=true"], want: "unknown option '--inscure=true'" },
     { argv: ["--inscure"], want: "unknown option '--inscure'" },
     { argv: ["--ttl"], want: "option '--ttl <duration>' argument missing" },
     { argv: ["extra"], want: "too many arguments" },
@@ -476,5 +557,35 @@ describe("config", () => {
     }
     expect(help).not.toMatch(/^ *--no-/m);
     expect(help).not.toContain("tls-server-certs-dir");
+  });
+
+  it("shows the help in groups, what is not of the table last", () => {
+    const help = addFlags(new Command()).helpInformation();
+
+    expect(help.match(/^\w+:$/gm)).toEqual([
+      "Server:",
+      "Modules:",
+      "Policy:",
+      "Limits:",
+      "Cache:",
+      "Options:",
+    ]);
+    expect(help).toMatch(/\n\nOptions:\n +-h, --help .*\n$/);
+    expect(help).not.toContain("--insecure <");
+    expect(help).not.toContain("--insecure=");
+  });
+
+  it("says of what is read again only what the command does", () => {
+    const helpOf = (command: Command) =>
+      command.helpInformation().replace(/\s+/g, " ");
+
+    expect(helpOf(addFlags(new Command()))).toContain(
+      "the operator's Cedar policy, read again when it changes and on SIGHUP; unset",
+    );
+    const once = helpOf(addFlags(new Command(), ["sandbox-policy-file"]));
+    expect(once).toContain(
+      "the operator's Cedar policy; unset grants no module anything (SANDBOX_POLICY_FILE)",
+    );
+    expect(once).not.toMatch(/read again|SIGHUP/);
   });
 });

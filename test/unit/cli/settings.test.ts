@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -7,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import {
   loaderOptions,
+  requireModuleDir,
   schemeOptions,
   warmSources,
 } from "../../../src/cli/settings.js";
@@ -156,6 +163,58 @@ describe("cli/settings schemeOptions", () => {
     expect(refusal.message).not.toMatch(/hunter2|aHVudGVyMg|BEGIN/);
     const secret = leaf.key.split("\n")[1] ?? "";
     expect(refusal.message).not.toContain(secret);
+  });
+});
+
+describe("cli/settings requireModuleDir", () => {
+  const requireDir = (...argv: readonly string[]) => {
+    requireModuleDir(compileConfig(argv, {}));
+  };
+
+  it("takes none, a directory, and a link to one", () => {
+    const link = join(dir, randomUUID());
+    symlinkSync(dir, link);
+
+    expect(() => {
+      requireDir();
+      requireDir(`--module-dir=${dir}`);
+      requireDir(`--module-dir=${link}`);
+    }).not.toThrow();
+  });
+
+  it.each([
+    {
+      name: "is not there",
+      path: () => join(dir, "gone"),
+      want: /^--module-dir: ENOENT: no such file or directory, stat '[^']*gone'$/,
+    },
+    {
+      name: "lies below a file",
+      path: () => join(fileOf(""), "modules"),
+      want: /^--module-dir: ENOTDIR: not a directory, stat '[^']*modules'$/,
+    },
+    {
+      name: "is a file",
+      path: () => fileOf(""),
+      want: /^--module-dir: expected a directory, got \/\S+$/,
+    },
+    {
+      name: "is a link that leads nowhere",
+      path: () => {
+        const link = join(dir, randomUUID());
+        symlinkSync(join(dir, "gone"), link);
+        return link;
+      },
+      want: /^--module-dir: ENOENT: /,
+    },
+  ])("refuses one that $name, in one sentence", ({ path, want }) => {
+    const refusal = refusalOf(() => {
+      requireDir(`--module-dir=${path()}`);
+    });
+
+    expect(refusal.code).toBe("flag-invalid");
+    expect(refusal.message).toMatch(want);
+    expect(refusal.message).toMatch(/^[^\p{C}]+$/u);
   });
 });
 

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "vitest";
+
+import { parseSize, type SizeBounds } from "../../src/flag-values.js";
+
+const kib = 1024;
+const mib = 1024 * kib;
+const gib = 1024 * mib;
+
+describe("flag-values parseSize", () => {
+  // So wide that only the notation decides.
+  const wide: SizeBounds = { minBytes: kib, maxBytes: 8 * gib };
+  const megabytes = parseSize("MB", wide);
+
+  it.each([
+    { text: "1000", bytes: 1000 * mib, shown: "1000Mi" },
+    { text: "007", bytes: 7 * mib, shown: "007Mi" },
+    { text: "1000Mi", bytes: 1000 * mib },
+    { text: "0.5Gi", bytes: 512 * mib },
+    { text: "1.5Gi", bytes: 1536 * mib },
+    { text: ".5Gi", bytes: 512 * mib },
+    { text: "+1Gi", bytes: gib },
+    { text: "64k", bytes: 64_000 },
+    { text: "100M", bytes: 100_000_000 },
+    { text: "2G", bytes: 2_000_000_000 },
+    { text: "5000000m", bytes: 5000 },
+  ])("reads $text, of MB, as $bytes bytes", ({ text, bytes, shown }) => {
+    expect(megabytes(text)).toEqual({
+      kind: "ok",
+      value: { bytes, text: shown ?? text },
+    });
+  });
+
+  it("reads a whole number of KB", () => {
+    expect(parseSize("KB", wide)("1000")).toEqual({
+      kind: "ok",
+      value: { bytes: 1000 * kib, text: "1000Ki" },
+    });
+  });
+
+  it.each([
+    { text: "4096.0", reason: "bytes, beside whole numbers of MB" },
+    { text: "4096.", reason: "bytes, beside whole numbers of MB" },
+    { text: "1e8", reason: "bytes, beside whole numbers of MB" },
+    { text: "1E8", reason: "bytes, beside whole numbers of MB" },
+    { text: "1e+8", reason: "bytes, beside whole numbers of MB" },
+    { text: "+4096", reason: "bytes, beside whole numbers of MB" },
+    { text: "1.5", reason: "no whole number of MB" },
+    { text: "1e", reason: "neither exponent nor suffix" },
+    { text: "1e3Mi", reason: "both exponent and suffix" },
+    { text: "1MB", reason: "no suffix of Kubernetes" },
+    { text: "Mi", reason: "no number" },
+    { text: "", reason: "nothing" },
+    { text: " 64", reason: "a blank" },
+    { text: "-64", reason: "below 0" },
+    { text: "0", reason: "too little" },
+    { text: "1023m", reason: "too little" },
+    { text: "8193", reason: "too much" },
+    { text: "1Ei", reason: "too much" },
+  ])("refuses $text: $reason", ({ text }) => {
+    expect(megabytes(text)).toEqual({
+      kind: "error",
+      expected:
+        "MB as a whole number or a quantity with a suffix such as 64Mi, from 1Ki to 8192 MB",
+    });
+  });
+
+  const orZero = parseSize("MB", {
+    minBytes: mib,
+    maxBytes: gib,
+    orZero: true,
+  });
+
+  it.each(["0", "00", "0Mi", "0k", "0.0Gi"])("takes %s for 0", (text) => {
+    expect(orZero(text)).toMatchObject({ kind: "ok", value: { bytes: 0 } });
+  });
+
+  it.each([
+    { text: "1", bytes: mib },
+    { text: "1Mi", bytes: mib },
+    { text: "1024", bytes: gib },
+    { text: "1Gi", bytes: gib },
+  ])("reads the bound $text", ({ text, bytes }) => {
+    expect(orZero(text)).toMatchObject({ kind: "ok", value: { bytes } });
+  });
+
+  it.each([
+    { text: "0.0", reason: "no suffix" },
+    { text: "1n", reason: "rounded up, not 0" },
+    { text: "1023Ki", reason: "between 0 and the lower bound" },
+    { text: "1M", reason: "between 0 and the lower bound" },
+    { text: "-1Mi", reason: "below 0" },
+    { text: "1025", reason: "above the upper bound" },
+  ])("refuses $text, where 0 has a meaning: $reason", ({ text }) => {
+    expect(orZero(text)).toEqual({
+      kind: "error",
+      expected:
+        "MB as a whole number or a quantity with a suffix such as 64Mi, 0 or from 1 to 1024 MB",
+    });
+  });
+
+  it("shows bounds in the flag's own unit where they are whole", () => {
+    const bounds = { minBytes: 64 * kib, maxBytes: 64 * mib };
+
+    expect(parseSize("KB", bounds)("x")).toMatchObject({
+      expected: expect.stringMatching(/, from 64 to 65536 KB$/) as string,
+    });
+    expect(parseSize("MB", bounds)("x")).toMatchObject({
+      expected: expect.stringMatching(/, from 64Ki to 64 MB$/) as string,
+    });
+  });
+});
