@@ -5,11 +5,15 @@
 //
 // `--base` is an image with Node, as `docker save` writes it. Without it, this machine's own Node goes
 // in with the libraries it is linked with.
-import { writeFileSync } from "node:fs";
 import path from "node:path";
 
-import { readArchive, runScript, UsageError } from "./lib/xpkg/command.mjs";
-import { imageArchive, readImageArchive } from "./lib/xpkg/image-archive.mjs";
+import { runScript, UsageError } from "./lib/xpkg/command.mjs";
+import {
+  checkOutput,
+  readImage,
+  writeOutput,
+} from "./lib/xpkg/given-files.mjs";
+import { imageArchive } from "./lib/xpkg/image-archive.mjs";
 import { runtimeImage } from "./lib/xpkg/runtime-image.mjs";
 
 const root = path.dirname(import.meta.dirname);
@@ -19,8 +23,8 @@ runScript(
   { options: { output: { type: "string" }, base: { type: "string" } } },
   ({ values: { output, base } }) => {
     if (output === undefined) throw new UsageError("--output is missing");
-    const below =
-      base === undefined ? null : readImageArchive(readArchive(base));
-    writeFileSync(output, imageArchive(runtimeImage(root, below)));
+    checkOutput(output);
+    const below = base === undefined ? null : readImage("--base", base);
+    writeOutput(output, imageArchive(runtimeImage(root, below)));
   },
 );

@@ -93,6 +93,8 @@ function startServer(moduleDir) {
     program,
     "serve",
     "--insecure",
+    // Whatever DEBUG says: lines for people say nothing to parseLogLine.
+    "--no-debug",
     ...Object.entries(flags).flat(),
   ];
   return spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });

@@ -36,6 +36,26 @@ describe("repo/commands", () => {
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
 
+  it("the README runs examples that are in the clone, on files that are", () => {
+    const lines = textOf("README.md")
+      .split("\n")
+      .filter((line) => /^(?:node dist\/main\.js|examples\/)/.test(line));
+    const files = lines.flatMap((line) =>
+      line.split(" ").filter((word) => /\.yaml$|\/build$/.test(word)),
+    );
+    const moduleDirs = lines.flatMap(
+      (line) => /--module-dir (?<dir>\S+)/.exec(line)?.groups?.["dir"] ?? [],
+    );
+
+    expect(files.length).toBeGreaterThan(5);
+    expect(files.filter((file) => !existsSync(path.join(root, file)))).toEqual(
+      [],
+    );
+    expect(moduleDirs.length).toBeGreaterThan(1);
+    for (const dir of moduleDirs)
+      expect(files).toContain(dir.replace(/out$/, "build"));
+  });
+
   it("npm scripts run files that exist", () => {
     const files = Object.values(scripts).flatMap((script) =>
       [...script.matchAll(/(?:scripts|bench)\/[\w/.-]+\.(?:mjs|ts)/g)].map(

@@ -12,6 +12,8 @@ import {
   type FunctionErrorCode,
 } from "../../src/function/error.js";
 import { fatalFrom } from "../../src/function/fatal.js";
+import { expectedEncoding } from "../../src/function/grpc-encoding.js";
+import { expectedTimeout } from "../../src/function/grpc-timeout.js";
 import { LoaderError, type LoaderErrorCode } from "../../src/loader/index.js";
 import { root, textOf } from "./committed-files.js";
 
@@ -74,6 +76,11 @@ describe("docs/errors.md", () => {
       );
     },
   );
+
+  it("has the statuses of calls that never get to a step", () => {
+    for (const sentence of [expectedTimeout, expectedEncoding])
+      expect(DOC).toContain(`\n- \`INVALID_ARGUMENT\`, \`${sentence}\`: `);
+  });
 
   it.each(ROWS)("$section $code says what it means and what to do", (row) => {
     expect(row.meaning).not.toBe("");

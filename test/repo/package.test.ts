@@ -248,7 +248,7 @@ describe("examples/package/deployment-runtime-config.yaml", () => {
     });
     expect(mount?.readOnly).toBeUndefined();
     expect(volume?.emptyDir?.sizeLimit).toBe("2Gi");
-    expect(Number(valueOf("max-cache-size")) * 1e6).toBeLessThan(2 ** 31);
+    expect(Number(valueOf("max-cache-size")) * 2 ** 20).toBeLessThan(2 ** 31);
     expect(Number(valueOf("max-cache-size"))).toBeGreaterThan(0);
   });
 
@@ -311,6 +311,18 @@ describe("docs/install.md and docs/releasing.md", () => {
     expect(named.length).toBeGreaterThan(2);
     const files = committedFiles();
     expect(named.filter((file) => !files.includes(file))).toEqual([]);
+  });
+});
+
+describe("docs/install.md", () => {
+  it("gives kubectl files by their places in the clone", () => {
+    const named = [
+      ...textOf("docs/install.md").matchAll(/ (?:--from-file|-f) (\S+)/g),
+    ].map(([, file]) => file);
+
+    expect(named.length).toBeGreaterThan(2);
+    const files = committedFiles();
+    expect(named.filter((file) => !files.includes(file ?? ""))).toEqual([]);
   });
 });
 

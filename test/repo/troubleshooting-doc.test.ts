@@ -9,14 +9,12 @@ import { committedFiles, root, textOf } from "./committed-files.js";
 type Levels = Map<string, Set<string>>;
 
 const DOC = "docs/troubleshooting.md";
-const LEVELS = ["warn", "error"];
+/** All but `debug`, which one reads the source for. */
+const LEVELS = ["info", "warn", "error"];
 /** Those that pass a level's message on; calls of them count as calls of the logger. */
 const FORWARDERS = new Map([["warnOnce", "warn"]]);
 /** Where a message is a parameter, and not said. */
-const FORWARDING_FILES = [
-  "src/function/logger.ts",
-  "src/loader/oci/credentials.ts",
-];
+const FORWARDING_FILES = ["src/loader/oci/credentials.ts"];
 /** All that these say at the start is a refusal. */
 const REFUSING_FILES = [
   "src/cli/settings.ts",
@@ -43,7 +41,8 @@ describe("docs/troubleshooting.md log lines", () => {
           .error({ a: { b: [] } }, odd ? "two" : "three");
         warnOnce({}, "four");
         logger.error({}, "one");
-        logger.info({}, "not this");
+        logger.info({}, "one");
+        logger.debug({}, "not this");
         logger.warn({}, \`five\`);
         logger.warn({}, message);
         warnOnce(error);`,
@@ -51,7 +50,7 @@ describe("docs/troubleshooting.md log lines", () => {
     ]);
 
     expect(asObject(logged)).toEqual({
-      one: ["error", "warn"],
+      one: ["error", "info", "warn"],
       two: ["error"],
       three: ["error"],
       four: ["warn"],
@@ -67,10 +66,27 @@ describe("docs/troubleshooting.md log lines", () => {
   });
 
   it("are those of src at warn and error level, and no other", () => {
-    const { logged } = logCalls(sources);
+    const logged = loggedAt(["warn", "error"]);
 
     expect(logged.size).toBeGreaterThan(20);
     expect(asObject(documentedLines())).toEqual(asObject(logged));
+  });
+
+  it("are, where all is well, those of src at info level, and no other", () => {
+    const normal = rowsOf("What is normal").flatMap(([message = ""]) =>
+      quotedIn(message),
+    );
+
+    expect(normal.length).toBeGreaterThan(10);
+    expect(normal.sort()).toEqual([...loggedAt(["info"]).keys()].sort());
+  });
+
+  it("say what they mean where all is well", () => {
+    for (const [message, meaning] of rowsOf("What is normal"))
+      expect({ message, meaning }).toEqual({
+        message,
+        meaning: expect.stringMatching(/\w/) as string,
+      });
   });
 
   it("say what they mean and what to do", () => {
@@ -150,6 +166,15 @@ function logCalls(files: readonly ts.SourceFile[]) {
       for (const text of texts ?? []) add(logged, text, level);
     });
   return { logged, unread };
+}
+
+/** What src logs at one of some levels, without the others of a message. */
+function loggedAt(wanted: readonly string[]): Levels {
+  const at: Levels = new Map();
+  for (const [message, levels] of logCalls(sources).logged)
+    for (const level of levels)
+      if (wanted.includes(level)) add(at, message, level);
+  return at;
 }
 
 /** By the name of what is called, whatever the logger itself is called. */

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 
+import { attempt } from "./attempt.mjs";
 import { filesIn, manifestIn, parseObject } from "./image-archive.mjs";
 import { imageProblems } from "./image-rules.mjs";
 import { digestOf, isObject, objectOr } from "./image.mjs";
@@ -18,14 +19,18 @@ import { XpkgError } from "./xpkg-error.mjs";
  */
 export function checkXpkg(place) {
   try {
-    return statSync(place).isDirectory()
-      ? layoutProblems(layoutFiles(place, ""))
-      : archiveProblems(filesIn(readFileSync(place)));
+    const stats = attempt("read", place, () => statSync(place));
+    if (!stats.isDirectory()) {
+      const archive = attempt("read", place, () => readFileSync(place));
+      return archiveProblems(filesIn(archive));
+    }
+    // Before all that is in it is read: it may be any directory.
+    if (!existsSync(path.join(place, "oci-layout"))) {
+      return ['is no OCI layout: there is no "oci-layout"'];
+    }
+    return layoutProblems(layoutFiles(place, ""));
   } catch (thrown) {
     if (thrown instanceof XpkgError) return [thrown.message];
-    if (thrown instanceof Error && "code" in thrown) {
-      return [`cannot read ${place}: ${String(thrown.code)}`];
-    }
     throw thrown;
   }
 }
@@ -224,13 +229,16 @@ function isBlob(name) {
  * @returns {Map<string, Buffer>}
  */
 function layoutFiles(root, below) {
-  const files = readdirSync(path.join(root, below), { withFileTypes: true });
+  const dir = path.join(root, below);
+  const entries = attempt("read", dir, () =>
+    readdirSync(dir, { withFileTypes: true }),
+  );
   return new Map(
-    files.flatMap((entry) => {
+    entries.flatMap((entry) => {
       const name = path.posix.join(below, entry.name);
-      return entry.isDirectory()
-        ? [...layoutFiles(root, name)]
-        : [[name, readFileSync(path.join(root, name))]];
+      if (entry.isDirectory()) return [...layoutFiles(root, name)];
+      const file = path.join(root, name);
+      return [[name, attempt("read", file, () => readFileSync(file))]];
     }),
   );
 }

@@ -1,14 +1,10 @@
-import { readFileSync, statSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 import { XpkgError } from "./xpkg-error.mjs";
 
-/** A Buffer of Node 20 is no larger, and no sane image is. */
-const MAX_ARCHIVE_BYTES = 2 * 1024 * 1024 * 1024 - 1;
-
 /**
  * Runs a script: what it throws for its user is printed and ends it with 1, a wrong command line
- * with 2.
+ * with 2. `--help` prints the usage instead.
  *
  * @template {import("node:util").ParseArgsConfig} C
  * @param {string} usage
@@ -17,7 +13,8 @@ const MAX_ARCHIVE_BYTES = 2 * 1024 * 1024 * 1024 - 1;
  */
 export function runScript(usage, config, work) {
   try {
-    work(parseArgs(config));
+    if (asksForHelp(config)) console.log(`usage: ${usage}`);
+    else work(parseArgs(config));
   } catch (thrown) {
     if (thrown instanceof XpkgError) {
       console.error(thrown.message);
@@ -38,22 +35,16 @@ export class UsageError extends Error {
 }
 
 /**
- * @param {string} file
- * @returns {Buffer}
- * @throws {XpkgError} when it cannot be read, or is 2 GiB or larger
+ * @param {import("node:util").ParseArgsConfig} config
+ * @returns {boolean}
  */
-export function readArchive(file) {
-  try {
-    if (statSync(file).size > MAX_ARCHIVE_BYTES) {
-      throw new XpkgError(`${file} is too large: expected less than 2 GiB`);
-    }
-    return readFileSync(file);
-  } catch (cause) {
-    if (!(cause instanceof Error) || !("code" in cause)) throw cause;
-    throw new XpkgError(`cannot read ${file}: ${String(cause.code)}`, {
-      cause,
-    });
-  }
+function asksForHelp({ options }) {
+  // Not strict: nobody who asks is told first what else is wrong.
+  const { values } = parseArgs({
+    strict: false,
+    options: { ...options, help: { type: "boolean", short: "h" } },
+  });
+  return values["help"] === true;
 }
 
 /**

@@ -12,6 +12,9 @@ import { readTar } from "./tar-reader.mjs";
 
 /** @import { JsonObject } from "./image.mjs" */
 
+/** A user who is not root, with or without a group: of a name Kubernetes cannot see who it is. */
+const USER = /^[1-9][0-9]*(?::[0-9]+)?$/;
+
 /** What Crossplane reads of a package.yaml at most: 200 MiB. */
 const MAX_PACKAGE_BYTES = 200 * 1024 * 1024;
 
@@ -35,6 +38,7 @@ export function imageProblems({ config: configBytes, layers, annotations }) {
   const archive = archives[index];
   return [
     ...configProblems(config, archives.map(digestOf)),
+    ...settingsProblems(objectOr(config["config"])),
     ...(labelled === undefined || others.length > 0
       ? [
           `the image must have one label ${PACKAGE_ANNOTATION}:<digest> that is base, and has ${String(packageDigests(config).length)}`,
@@ -93,6 +97,30 @@ function configProblems(config, diffIds) {
     ...(JSON.stringify(named) === JSON.stringify(diffIds)
       ? []
       : ["the layers are not those of the configuration's diff_ids"]),
+  ];
+}
+
+/**
+ * What is wrong with how a container of the image would run.
+ *
+ * @param {JsonObject} settings
+ * @returns {string[]}
+ */
+function settingsProblems({ Entrypoint: entrypoint, User: user }) {
+  /** @type {unknown[]} */
+  const [program] = Array.isArray(entrypoint) ? entrypoint : [];
+  const isProgram = typeof program === "string" && program !== "";
+  const isUser = typeof user === "string" && USER.test(user);
+  return [
+    // A Cmd would be lost: the args of a container replace it.
+    ...(isProgram
+      ? []
+      : [
+          `the image's Entrypoint must be the program, got ${shown(entrypoint)}`,
+        ]),
+    ...(isUser
+      ? []
+      : [`the image's User must be a number other than 0, got ${shown(user)}`]),
   ];
 }
 

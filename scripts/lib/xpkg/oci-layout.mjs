@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
+import { attempt } from "./attempt.mjs";
 import { digestOf } from "./image.mjs";
 import { PACKAGE_ANNOTATION, packageDigests } from "./package-layer.mjs";
 import { XpkgError } from "./xpkg-error.mjs";
@@ -81,22 +82,47 @@ export function ociLayout(images) {
 }
 
 /**
- * Writes a layout into a directory that is empty or not there yet.
+ * Makes the directory of a layout. One that is there already will do when it is empty.
+ *
+ * @param {string} dir
+ * @throws {XpkgError} when there is something in it, or it cannot be made
+ */
+export function makeLayoutDir(dir) {
+  attempt("make", dir, () => {
+    makeDirs(path.resolve(dir));
+  });
+  if (attempt("read", dir, () => readdirSync(dir)).length > 0) {
+    throw new XpkgError(`${dir} is not empty: expected a new directory`);
+  }
+}
+
+/**
+ * Writes a layout into a directory as {@link makeLayoutDir} makes it.
  *
  * @param {string} dir
  * @param {Map<string, Buffer>} files
- * @throws {XpkgError} when there is something in it
+ * @throws {XpkgError} when there is something in it, or it cannot be written
  */
 export function writeLayout(dir, files) {
-  mkdirSync(dir, { recursive: true });
-  if (readdirSync(dir).length > 0) {
-    throw new XpkgError(`${dir} is not empty: expected a new directory`);
-  }
+  makeLayoutDir(dir);
   for (const [name, bytes] of files) {
     const file = path.join(dir, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, bytes);
+    attempt("write", file, () => {
+      makeDirs(path.dirname(file));
+      writeFileSync(file, bytes);
+    });
   }
+}
+
+/**
+ * Node's own recursive mkdir never returns where the system will not make a directory, as in /proc.
+ *
+ * @param {string} dir absolute
+ */
+function makeDirs(dir) {
+  if (existsSync(dir)) return;
+  makeDirs(path.dirname(dir));
+  mkdirSync(dir);
 }
 
 /**

@@ -15,6 +15,8 @@ const CRD_VERSIONS = [
 ];
 /** As a label of a DNS name, since Crossplane makes a Service of that name. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** What Crossplane's specification of functions has every package's name begin with. */
+const PREFIX = "function-";
 
 /**
  * What Crossplane would refuse in the documents of a Function's package.
@@ -54,6 +56,10 @@ function metaProblems(meta) {
   if (typeof name !== "string" || !NAME.test(name)) {
     problems.push(
       `the Function's metadata.name must be a DNS label, got ${shown(name)}`,
+    );
+  } else if (!name.startsWith(PREFIX)) {
+    problems.push(
+      `the Function's metadata.name must begin with ${PREFIX}, got ${shown(name)}`,
     );
   }
   if (crossplane !== undefined && !isConstraint(version)) {

@@ -3,6 +3,7 @@ import path from "node:path";
 
 import { parseAllDocuments, stringify } from "yaml";
 
+import { attempt } from "./attempt.mjs";
 import { packageProblems } from "./package-rules.mjs";
 import { ascii } from "./shown.mjs";
 import { XpkgError } from "./xpkg-error.mjs";
@@ -72,13 +73,15 @@ function encode(document) {
  * @returns {string[]}
  */
 function yamlFiles(root, below) {
-  return readdirSync(path.join(root, below), { withFileTypes: true }).flatMap(
-    (entry) => {
-      const name = path.posix.join(below, entry.name);
-      if (entry.isDirectory()) return yamlFiles(root, name);
-      return entry.isFile() && /\.ya?ml$/.test(name) ? [name] : [];
-    },
+  const dir = path.join(root, below);
+  const entries = attempt("read", dir, () =>
+    readdirSync(dir, { withFileTypes: true }),
   );
+  return entries.flatMap((entry) => {
+    const name = path.posix.join(below, entry.name);
+    if (entry.isDirectory()) return yamlFiles(root, name);
+    return entry.isFile() && /\.ya?ml$/.test(name) ? [name] : [];
+  });
 }
 
 /**
@@ -86,9 +89,5 @@ function yamlFiles(root, below) {
  * @returns {string}
  */
 function textOf(file) {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new XpkgError(`cannot read ${file}`, { cause });
-  }
+  return attempt("read", file, () => readFileSync(file, "utf8"));
 }

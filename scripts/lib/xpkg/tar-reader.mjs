@@ -6,21 +6,26 @@ import { XpkgError } from "./xpkg-error.mjs";
  */
 
 const BLOCK = 512;
+const NEWLINE = 10;
 const MAX_ENTRIES = 1_000_000;
 const MAX_NAME_BYTES = 1024 * 1024;
+/** What other readers take an entry's bytes or name from, and this one does not. */
+const UNREAD_KEY = /^(?:size$|GNU\.sparse(?=\.))/;
 
 /**
  * Reads a tar archive (ustar, with the long names of pax and GNU) to its end.
  *
  * @param {Buffer} archive
  * @returns {ReadEntry[]}
- * @throws {XpkgError} when it is cut off or damaged
+ * @throws {XpkgError} when it is cut off or damaged, or means something else to other readers
  */
 export function readTar(archive) {
   /** @type {ReadEntry[]} */
   const entries = [];
   /** @type {string | null} */
-  let longName = null;
+  let paxName = null;
+  /** @type {string | null} */
+  let gnuName = null;
   let offset = 0;
   while (!isEnd(archive, offset)) {
     const block = archive.subarray(offset, offset + BLOCK);
@@ -34,18 +39,29 @@ export function readTar(archive) {
     offset = start + Math.ceil(sizeBytes / BLOCK) * BLOCK;
 
     const type = String.fromCharCode(block[156] ?? 0);
-    if (type === "x" || type === "L") {
-      longName = type === "x" ? (paxPath(bytes) ?? longName) : text(bytes);
+    if (type === "x") {
+      paxName = paxPath(bytes);
       continue;
     }
-    if (type === "g") continue;
+    if (type === "L") {
+      gnuName = text(bytes);
+      continue;
+    }
+    if (type === "g") {
+      refuseForAll(bytes);
+      continue;
+    }
+    if (paxName !== null && gnuName !== null) {
+      throw new XpkgError("the tar archive has an entry with two long names");
+    }
     entries.push({
-      path: normal(longName ?? headerName(block)),
+      path: normal(paxName ?? gnuName ?? headerName(block)),
       kind: kindOf(type),
       mode: readNumber(block, 100, 8),
       bytes,
     });
-    longName = null;
+    paxName = null;
+    gnuName = null;
     if (entries.length > MAX_ENTRIES) {
       throw new XpkgError("the tar archive has too many entries");
     }
@@ -105,23 +121,65 @@ function headerName(block) {
 
 /**
  * @param {Buffer} records as in `25 path=some/where/else\n`
- * @returns {string | null}
+ * @returns {string | null} of several the last, as GNU tar has it; null = that of the entry's header
  */
 function paxPath(records) {
+  const path = paxRecords(records).get("path");
+  if (path === "") {
+    // For some readers that is the header's, for GNU tar none.
+    throw new XpkgError("the tar archive has a pax header with an empty path");
+  }
+  return path ?? null;
+}
+
+/**
+ * Other readers use what stands here for every entry to come.
+ *
+ * @param {Buffer} records
+ */
+function refuseForAll(records) {
+  if (paxRecords(records).has("path")) {
+    throw new XpkgError(
+      "the tar archive has a global pax header with path, which is not read here: write it without",
+    );
+  }
+}
+
+/**
+ * @param {Buffer} records
+ * @returns {Map<string, string>}
+ */
+function paxRecords(records) {
   if (records.length > MAX_NAME_BYTES) {
     throw new XpkgError("the tar archive is damaged: a pax header is too long");
   }
+  /** @type {Map<string, string>} */
+  const found = new Map();
   for (let offset = 0; offset < records.length;) {
     const space = records.indexOf(" ", offset);
-    const length = Number(records.toString("utf8", offset, space));
-    if (space === -1 || !Number.isInteger(length) || length < 1) {
+    const digits = records.toString("latin1", offset, Math.max(space, offset));
+    const end = offset + Number(digits);
+    const equals = records.indexOf("=", space);
+    if (
+      !/^[1-9]\d{0,6}$/.test(digits) ||
+      equals === -1 ||
+      equals >= end ||
+      records[end - 1] !== NEWLINE ||
+      records.subarray(space, end).includes(0)
+    ) {
       throw new XpkgError("the tar archive is damaged: a pax header is none");
     }
-    const record = records.toString("utf8", space + 1, offset + length - 1);
-    if (record.startsWith("path=")) return record.slice("path=".length);
-    offset += length;
+    const key = records.toString("utf8", space + 1, equals);
+    const [unread] = UNREAD_KEY.exec(key) ?? [];
+    if (unread !== undefined) {
+      throw new XpkgError(
+        `the tar archive has a pax header with ${unread}, which is not read here: write it without`,
+      );
+    }
+    found.set(key, records.toString("utf8", equals + 1, end - 1));
+    offset = end;
   }
-  return null;
+  return found;
 }
 
 /**

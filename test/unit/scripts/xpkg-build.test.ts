@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
@@ -181,17 +182,38 @@ describe("scripts/build-xpkg", () => {
         const file = save("image.tar", smallImage());
         return ["--image", file, "--image", file];
       },
-      want: "there are two images for amd64\n",
+      want: () =>
+        `--image: there are two images for amd64: ${scratch}/image.tar and ${scratch}/image.tar\n`,
     },
     {
       name: "a package",
       args: () => ["--image", save("image.tar", smallPackage())],
-      want: "the image is a package already\n",
+      want: () =>
+        `--image ${scratch}/image.tar: the image is a package already\n`,
     },
     {
       name: "no file",
       args: () => ["--image", "/nowhere"],
-      want: "cannot read /nowhere: ENOENT\n",
+      want: () => "--image: cannot read /nowhere: ENOENT\n",
+    },
+    {
+      name: "a file that is cut off",
+      args: () => {
+        const file = save("image.tar", smallImage());
+        truncateSync(file, 700);
+        return ["--image", save("good.tar", smallImage()), "--image", file];
+      },
+      want: () => `--image ${scratch}/image.tar: the tar archive is cut off\n`,
+    },
+    {
+      name: "no package directory",
+      args: () => ["--image", "/nowhere", "--package", "/nonexist"],
+      want: () => "--package: cannot read /nonexist: ENOENT\n",
+    },
+    {
+      name: "a package directory without crossplane.yaml",
+      args: () => ["--image", "/nowhere", "--package", scratch],
+      want: () => `--package: cannot read ${scratch}/crossplane.yaml: ENOENT\n`,
     },
     {
       name: "a package directory that Crossplane would refuse",
@@ -200,27 +222,119 @@ describe("scripts/build-xpkg", () => {
         const file = save("image.tar", smallImage());
         return ["--image", file, "--package", scratch];
       },
-      want: 'the package must begin with one Function of meta.pkg.crossplane.io/v1, got "Provider" of nothing\n',
+      want: () =>
+        '--package: the package must begin with one Function of meta.pkg.crossplane.io/v1, got "Provider" of nothing\n',
     },
     {
       name: "a layout directory that is not empty",
       args: () => {
         const file = save("image.tar", smallImage());
-        return ["--image", file, "--oci-layout", scratch];
+        mkdirSync(path.join(scratch, "full/of"), { recursive: true });
+        return ["--image", file, "--oci-layout", path.join(scratch, "full")];
       },
-      want: /is not empty: expected a new directory\n$/,
+      want: () =>
+        `--oci-layout: ${scratch}/full is not empty: expected a new directory\n`,
     },
-  ])("refuses $name", ({ args, want }) => {
+    {
+      name: "a layout directory that is a file",
+      args: () => {
+        const file = save("image.tar", smallImage());
+        return ["--image", file, "--oci-layout", file];
+      },
+      want: () => `--oci-layout: cannot read ${scratch}/image.tar: ENOTDIR\n`,
+    },
+    {
+      name: "a layout directory that the system does not make",
+      args: () => {
+        const file = save("image.tar", smallImage());
+        return ["--image", file, "--oci-layout", "/proc/x/y"];
+      },
+      want: () => "--oci-layout: cannot make /proc/x/y: ENOENT\n",
+    },
+  ])("refuses $name, and writes nothing", ({ args, want }) => {
     const given = args();
     const { code, output } = script(
       "build-xpkg",
       ...given,
-      ...["--output", path.join(scratch, "out.xpkg")],
+      ...["--output", path.join(dist(), "out.xpkg")],
     );
 
-    expect(code).toBe(1);
-    if (typeof want === "string") expect(output).toBe(want);
-    else expect(output).toMatch(want);
+    expect({ code, output }).toEqual({ code: 1, output: want() });
+    expect(readdirSync(dist())).toEqual([]);
+  });
+
+  it.each([
+    {
+      name: "no directory for it",
+      output: () => "/nonexist/x",
+      want: () => "--output: cannot write /nonexist/x: ENOENT\n",
+    },
+    {
+      name: "a directory in its place",
+      output: () => dist(),
+      want: () => `--output: cannot write ${dist()}: EISDIR\n`,
+    },
+  ])("refuses $name as --output", ({ output, want }) => {
+    const image = save("image.tar", smallImage());
+
+    expect(
+      script("build-xpkg", "--image", image, "--output", output()),
+    ).toEqual({ code: 1, output: want() });
+  });
+
+  it("refuses an archive that would lie in the layout", () => {
+    const image = save("image.tar", smallImage());
+    const file = path.join(dist(), "f.xpkg");
+
+    const { code, output } = script(
+      "build-xpkg",
+      ...["--image", image, "--output", file, "--oci-layout", dist()],
+    );
+
+    expect(code).toBe(2);
+    expect(output).toMatch(`--output: ${file} would lie in --oci-layout\n`);
+    expect(readdirSync(dist())).toEqual([]);
+  });
+});
+
+describe("scripts/build-image", () => {
+  it.each([
+    {
+      name: "--output in no directory, before it does anything else",
+      args: ["--output", "/nonexist/x", "--base", "/nowhere"],
+      want: "--output: cannot write /nonexist/x: ENOENT\n",
+    },
+    {
+      name: "--base that is not there",
+      args: ["--output", "/tmp/never-written.tar", "--base", "/nowhere"],
+      want: "--base: cannot read /nowhere: ENOENT\n",
+    },
+  ])("refuses $name", ({ args, want }) => {
+    expect(script("build-image", ...args)).toEqual({ code: 1, output: want });
+  });
+});
+
+describe("scripts/lib/xpkg/command", () => {
+  it.each(
+    ["build-image", "build-xpkg", "check-xpkg"].flatMap((name) => [
+      { name, args: ["--help"] },
+      { name, args: ["-h"] },
+      { name, args: ["--imgae", "x", "--help"] },
+    ]),
+  )("$name $args says how to use it, and does nothing", ({ name, args }) => {
+    expect(script(name, ...args)).toEqual({
+      code: 0,
+      output: expect.stringMatching(
+        `^usage: node scripts/${name}\\.mjs .*\n$`,
+      ) as string,
+    });
+  });
+
+  it("takes --help for an argument where it is one", () => {
+    expect(script("check-xpkg", "--", "--help")).toEqual({
+      code: 1,
+      output: "--help: cannot read --help: ENOENT\n",
+    });
   });
 });
 
@@ -351,6 +465,13 @@ describe("scripts/lib/xpkg/package-stream", () => {
     );
   });
 });
+
+/** An empty directory. */
+function dist(): string {
+  const dir = path.join(scratch, "dist");
+  mkdirSync(dir, { recursive: true });
+  return dir;
+}
 
 function save(name: string, image: Image): string {
   const place = path.join(scratch, name);

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -140,6 +140,36 @@ describe("scripts/check-xpkg of an archive", () => {
         "the configuration does not say its architecture",
       ],
     },
+    ...[undefined, null, [], [""], [1], "node"].map((entrypoint) => ({
+      name: `the entrypoint ${JSON.stringify(entrypoint)}`,
+      archive: () =>
+        imageArchive(withSettings(smallPackage(), { Entrypoint: entrypoint })),
+      want: [
+        `the image's Entrypoint must be the program, got ${shownJson(entrypoint)}`,
+      ],
+    })),
+    ...[
+      undefined,
+      "",
+      "0",
+      "0:0",
+      "00",
+      "root",
+      "nonroot",
+      "1000:staff",
+      1000,
+    ].map((user) => ({
+      name: `the user ${JSON.stringify(user)}`,
+      archive: () => imageArchive(withSettings(smallPackage(), { User: user })),
+      want: [
+        `the image's User must be a number other than 0, got ${shownJson(user)}`,
+      ],
+    })),
+    ...["65532", "1000:0"].map((user) => ({
+      name: `nothing, with the user ${user}`,
+      archive: () => imageArchive(withSettings(smallPackage(), { User: user })),
+      want: [],
+    })),
     {
       name: "layers of another image",
       archive: () => {
@@ -316,6 +346,31 @@ describe("scripts/check-xpkg of an OCI layout", () => {
   );
 });
 
+describe("scripts/check-xpkg of a directory", () => {
+  it("says that it is no layout, without reading what is in it", () => {
+    symlinkSync("/nowhere", path.join(scratch, "dangling"));
+
+    expect(checkXpkg(scratch)).toEqual([
+      'is no OCI layout: there is no "oci-layout"',
+    ]);
+  });
+
+  it("names the file in a layout that cannot be read", () => {
+    writeLayout(path.join(scratch, "oci"), ociLayout([smallPackage()]));
+    symlinkSync("/nowhere", path.join(scratch, "oci/dangling"));
+
+    expect(checkXpkg(path.join(scratch, "oci"))).toEqual([
+      `cannot read ${scratch}/oci/dangling: ENOENT`,
+    ]);
+  });
+
+  it("finds an image for one other architecture good, which has no index to choose from", () => {
+    writeLayout(path.join(scratch, "oci"), ociLayout([smallPackage("arm64")]));
+
+    expect(checkXpkg(path.join(scratch, "oci"))).toEqual([]);
+  });
+});
+
 describe("scripts/lib/xpkg/image-rules", () => {
   it("refuses a package.yaml that is larger than Crossplane reads", () => {
     const bytes = Buffer.from(STREAM);
@@ -404,10 +459,20 @@ describe("scripts/lib/xpkg/package-rules", () => {
       documents: [meta(undefined, "Function_WASM")],
       want: 'the Function\'s metadata.name must be a DNS label, got "Function_WASM"',
     },
+    ...["wasm", "functions-wasm", "a-function-wasm"].map((name) => ({
+      name: `the name ${name}`,
+      documents: [meta(undefined, name)],
+      want: `the Function's metadata.name must begin with function-, got "${name}"`,
+    })),
+    {
+      name: "a name that is the beginning alone",
+      documents: [meta(undefined, "function-")],
+      want: 'the Function\'s metadata.name must be a DNS label, got "function-"',
+    },
     ...["newest", "", "  ", 1, undefined].map((version) => ({
       name: `the version ${String(version)}`,
       documents: [meta({ crossplane: { version } })],
-      want: `the Function's spec.crossplane.version must be a range of versions, got ${version === undefined ? "nothing" : JSON.stringify(version)}`,
+      want: `the Function's spec.crossplane.version must be a range of versions, got ${shownJson(version)}`,
     })),
     ...[["operation"], [], "composition"].map((capabilities) => ({
       name: `the capabilities ${JSON.stringify(capabilities)}`,
@@ -431,15 +496,18 @@ function layerNames(files: Map<string, Buffer>): string[] {
   return [...files.keys()].filter((name) => name.endsWith(".tar.gz"));
 }
 
-function withLabels({ config, layers }: Image, labels: JsonObject): Image {
-  const inner = config["config"] as { Labels: object };
-  return {
-    layers,
-    config: {
-      ...config,
-      config: { ...inner, Labels: { ...inner.Labels, ...labels } },
-    },
-  };
+function withLabels(image: Image, labels: JsonObject): Image {
+  const { Labels } = image.config["config"] as { Labels: object };
+  return withSettings(image, { Labels: { ...Labels, ...labels } });
+}
+
+function withSettings({ config, layers }: Image, settings: JsonObject): Image {
+  const inner = config["config"] as JsonObject;
+  return { layers, config: { ...config, config: { ...inner, ...settings } } };
+}
+
+function shownJson(value: unknown): string {
+  return value === undefined ? "nothing" : JSON.stringify(value);
 }
 
 /** A package with any text for a package.yaml, and other files in its layer. */

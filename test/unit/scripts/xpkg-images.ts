@@ -27,6 +27,7 @@ export function smallImage(architecture = "amd64"): Image {
   const empty = { config: { architecture, os: "linux" }, layers: [] };
   return withLayer(empty, layer, "test", {
     Entrypoint: ["/nodejs/bin/node"],
+    User: "65532:65532",
     Env: ["PATH=/nodejs/bin", "NODE_ENV=development"],
     Labels: { kept: "yes" },
   });

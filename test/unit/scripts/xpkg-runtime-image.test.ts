@@ -49,7 +49,7 @@ beforeEach(() => {
   write("dist/main.js", "main", 0o700);
   write("dist/deep/er.js", "er", 0o600);
   write("proto/x.proto", "proto");
-  write("secret.pem", "secret");
+  write("secret.pem", "hunter2");
   write("build/native/wasmtime-compile", elf(AMD64), 0o755);
   write("build/native/wasmtime-node.node", elf(AMD64));
   write("build/native/stamp", "stamp");

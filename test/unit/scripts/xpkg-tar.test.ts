@@ -6,6 +6,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
@@ -26,6 +27,7 @@ const ENTRIES = [
   { path: LONG_DIR, mode: 0o755, bytes: null },
   { path: LONG_PATH, mode: 0o644, bytes: Buffer.from("long") },
 ];
+const EMPTY = { path: "header", mode: 0o644, bytes: Buffer.alloc(0) };
 
 let scratch: string;
 
@@ -101,6 +103,103 @@ describe("scripts/lib/xpkg/tar", () => {
     ).toThrow(/^the path 0123456789\/.* is too long for a tar archive$/);
   });
 
+  it("reads GNU tar's pax links with a long target", () => {
+    symlinkSync(LONG_PATH.repeat(2), path.join(scratch, "link"));
+    const file = path.join(scratch, "a.tar");
+    tar("--format=pax", "-cf", file, "-C", scratch, "link");
+
+    expect(readTar(readFileSync(file))).toMatchObject([
+      { path: "link", kind: "other" },
+    ]);
+  });
+
+  describe("pax headers", () => {
+    it.each([
+      { name: "one path", records: ["path=one"], want: "one" },
+      {
+        name: "the last of two",
+        records: ["path=one", "path=two"],
+        want: "two",
+      },
+      { name: "none but others", records: ["mtime=1"], want: "header" },
+    ])("name what GNU tar names: $name", ({ records, want }) => {
+      const archive = withPax("x", records);
+      const file = path.join(scratch, "a.tar");
+      writeFileSync(file, archive);
+
+      expect(readTar(archive).map((entry) => entry.path)).toEqual([want]);
+      expect(tar("-tf", file)).toBe(`${want}\n`);
+    });
+
+    it("count only if no other follows", () => {
+      const archive = Buffer.concat([
+        headerOf("x", paxRecord("path=one")),
+        withPax("x", ["mtime=1"]),
+      ]);
+      const file = path.join(scratch, "a.tar");
+      writeFileSync(file, archive);
+
+      expect(readTar(archive).map((entry) => entry.path)).toEqual(["header"]);
+      expect(tar("-tf", file)).toBe("header\n");
+    });
+
+    it("are refused beside a long name of GNU's, for readers differ", () => {
+      const archive = Buffer.concat([
+        headerOf("L", "gnu\0"),
+        withPax("x", ["path=pax"]),
+      ]);
+
+      expect(() => readTar(archive)).toThrow(
+        "the tar archive has an entry with two long names",
+      );
+    });
+
+    it("may be for every entry, if they name none", () => {
+      const archive = withPax("g", ["comment=a commit"]);
+
+      expect(readTar(archive)).toMatchObject([{ path: "header" }]);
+    });
+
+    it.each([
+      { type: "x", record: "size=3", key: "size" },
+      { type: "g", record: "size=3", key: "size" },
+      { type: "x", record: "GNU.sparse.name=other", key: "GNU.sparse" },
+      { type: "x", record: "GNU.sparse.realsize=3", key: "GNU.sparse" },
+    ])(
+      "are refused where others read another file: $type $record",
+      ({ type, record, key }) => {
+        expect(() => readTar(withPax(type, ["path=one", record]))).toThrow(
+          `the tar archive has a pax header with ${key}, which is not read here: write it without`,
+        );
+      },
+    );
+
+    it("are refused with an empty path", () => {
+      expect(() => readTar(withPax("x", ["path=one", "path="]))).toThrow(
+        "the tar archive has a pax header with an empty path",
+      );
+    });
+
+    it("are refused where others name every entry to come", () => {
+      expect(() => readTar(withPax("g", ["path=other"]))).toThrow(
+        "the tar archive has a global pax header with path, which is not read here: write it without",
+      );
+    });
+
+    it.each([
+      { name: "no length", text: "path=one\n" },
+      { name: "a length in another notation", text: "1e1 path=o\n" },
+      { name: "a length past the end", text: "14 path=one\n" },
+      { name: "a length that ends early", text: "11 path=one\n" },
+      { name: "no value", text: "8 path\n" },
+      { name: "a NUL", text: "14 path=on\0e\n" },
+    ])("are refused with $name", ({ text }) => {
+      expect(() => readTar(withPaxText("x", text))).toThrow(
+        "the tar archive is damaged: a pax header is none",
+      );
+    });
+  });
+
   it.each([
     {
       name: "cut off within a file",
@@ -134,6 +233,34 @@ describe("scripts/lib/xpkg/tar", () => {
     expect(() => readTar(archive)).toThrow(want);
   });
 });
+
+/** An archive of the empty file `header`, with a pax header before it. */
+function withPax(type: string, records: readonly string[]): Buffer {
+  return withPaxText(type, records.map(paxRecord).join(""));
+}
+
+function withPaxText(type: string, text: string): Buffer {
+  return Buffer.concat([headerOf(type, text), tarOf([EMPTY])]);
+}
+
+/** An entry of another type than a file's. */
+function headerOf(type: string, text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const archive = tarOf([{ path: "other", mode: 0o644, bytes }]);
+  archive.write(type, 156);
+  // The sum of the header's bytes, its own taken as blanks.
+  archive.write(" ".repeat(8), 148);
+  const sum = archive.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+  archive.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return archive.subarray(0, -1024);
+}
+
+/** With its own length before it. */
+function paxRecord(record: string): string {
+  const rest = ` ${record}\n`;
+  const length = rest.length + 1;
+  return length < 10 ? `${length}${rest}` : `${length + 1}${rest}`;
+}
 
 function tar(...args: string[]): string {
   return execFileSync("tar", args, { encoding: "utf8" });
