@@ -9,6 +9,9 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     passWithNoTests: false,
+    // What the programs under test write is kept, and searched for secrets at the end.
+    setupFiles: ["test/support/record-output.ts"],
+    globalSetup: ["test/support/output-check.ts"],
     reporters: inCi
       ? ["default", ["json", { outputFile: "build/test-results.json" }]]
       : ["default"],

@@ -33,6 +33,8 @@ export function startFunction(
     fileURLToPath(new URL("../dist/main.js", import.meta.url)),
     "serve",
     ...(flags.includes("--tls-certs-dir") ? [] : ["--insecure"]),
+    // Whatever DEBUG says: lines for people say nothing to listeningAddress.
+    "--no-debug",
     ...["--address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0"],
     ...["--health-address", "127.0.0.1:0"],
     ...["--module-dir", options.moduleDir],

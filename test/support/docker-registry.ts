@@ -19,12 +19,12 @@ import { missingTool } from "./tools.js";
 /** The one login that a registry with `auth` takes. */
 export const DOCKER_REGISTRY_LOGIN = {
   username: "tester",
-  password: "registry-password",
+  password: "hunter2-registry",
 } as const;
 
 // The registry takes bcrypt only, which neither Node nor OpenSSL has.
 const HTPASSWD =
-  "tester:$2b$04$GP/Guf/jLdzaz4NiDXepL.m8db/uAc/4/ZPcYFcvvHXGE2jkfAOny\n";
+  "tester:$2b$04$GP/Guf/jLdzaz4NiDXepL.KvJsAwHfuU7lKhRAkm68Iu5fC947WGK\n";
 
 /** What {@link startDockerRegistry} takes. */
 export interface DockerRegistryOptions {

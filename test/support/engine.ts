@@ -21,7 +21,6 @@ import {
 import type {
   Clock,
   EnvVariable,
-  LogFields,
   Logger,
   FoundModule,
   Metrics,
@@ -30,6 +29,12 @@ import type {
 } from "../../src/ports.js";
 import { scopeFromSignal } from "../../src/request-scope.js";
 import { guest } from "./guests.js";
+import {
+  recordingLogger as createLogCollector,
+  type LogLine,
+} from "./recorded-log.js";
+
+export { createLogCollector, type LogLine };
 
 export const MiB = 1024 * 1024;
 
@@ -38,32 +43,6 @@ export const clock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 };
-
-/** One line that was logged. */
-export interface LogLine {
-  readonly level: "debug" | "info" | "warn" | "error";
-  readonly message: string;
-  readonly fields: LogFields;
-}
-
-/** A logger that keeps its lines. */
-export function createLogCollector(): { logger: Logger; lines: LogLine[] } {
-  const lines: LogLine[] = [];
-  const loggerWith = (bound: LogFields): Logger => {
-    const log =
-      (level: LogLine["level"]) => (fields: LogFields, message: string) => {
-        lines.push({ level, message, fields: { ...bound, ...fields } });
-      };
-    return {
-      debug: log("debug"),
-      info: log("info"),
-      warn: log("warn"),
-      error: log("error"),
-      child: (fields) => loggerWith({ ...bound, ...fields }),
-    };
-  };
-  return { logger: loggerWith({}), lines };
-}
 
 /** How a module is called; what is left out is generous. */
 export interface CallOptions {

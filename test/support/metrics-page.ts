@@ -1,4 +1,5 @@
 /** A page of metrics in either format, as a scraper reads it. */
+import { recordOutput } from "./suite-output.js";
 
 /** A metric as it is described. */
 export interface MetricFamily {
@@ -19,6 +20,7 @@ export interface Sample {
 
 /** @throws what is no line of a page */
 export function readMetricsPage(body: string): readonly MetricFamily[] {
+  recordOutput("page", body);
   const families: MutableFamily[] = [];
   for (const line of body.split("\n")) {
     if (line === "" || line === "# EOF") continue;

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 
+import { PLANTED_SECRET } from "./planted-secret.js";
 import type { Answer, RegistryRequest } from "./registry-exchange.js";
 
 /** Who may pull. */
@@ -47,7 +48,7 @@ export function bearerGuard(
   const given = new Map<string, ReadonlySet<string>>();
 
   function giveToken(key: "token" | "access_token", scopes: string[]): Answer {
-    const token = randomUUID();
+    const token = `${PLANTED_SECRET}-${randomUUID()}`;
     given.set(token, permissionsIn(scopes));
     return json(200, { [key]: token, expires_in: tokenTtlSeconds });
   }
