@@ -97,20 +97,26 @@ function boundsText(minBytes: number, maxBytes: number, unit: Unit): string {
 
 const nanosPerMs = 1_000_000;
 
+/** What a Go duration can hold, in whole hours. */
+const maxGoHours = 2_562_047;
+
 /** A Go duration of 0 or more; nanoseconds. */
 export const parseNanos: FlagParser<bigint> = (text) => {
   const duration = parseGoDuration(text);
   if (duration.kind === "ok" && duration.nanos >= 0n) return ok(duration.nanos);
-  return expected("a duration such as 60s or 5m, 0 or more");
+  return expected(`a duration such as 60s or 5m, from 0 to ${maxGoHours}h`);
 };
+
+/** Ten years. */
+const maxHours = 10 * 366 * 24;
 
 /** A Go duration from 0 to ten years; milliseconds, rounded up. */
 export const parseDurationMs: FlagParser<number> = (text) => {
   const duration = parseGoDuration(text);
   const nanos = duration.kind === "ok" ? Number(duration.nanos) : NaN;
   const ms = Math.ceil(nanos / nanosPerMs);
-  if (ms >= 0 && ms <= 10 * 366 * 86_400_000) return ok(ms);
-  return expected("a duration such as 10m or 1h, 0 or more");
+  if (nanos >= 0 && ms <= maxHours * 3_600_000) return ok(ms);
+  return expected(`a duration such as 10m or 1h, from 0 to ${maxHours}h`);
 };
 
 /** A Go duration of at least a nanosecond and at most a day; milliseconds, rounded up. */

@@ -7,6 +7,7 @@ import { destination } from "pino";
 import { addModuleCommand } from "./cli/module.js";
 import { addRenderCommand } from "./cli/render.js";
 import { addServeCommand, type ServeHost } from "./cli/serve.js";
+import { refuseUnknownCommands } from "./cli/unknown-command.js";
 import { addValidateCommand } from "./cli/validate.js";
 import { createPolicyEngine } from "./admission/index.js";
 import { ConfigError } from "./config.js";
@@ -51,6 +52,7 @@ const serveCommand = addServeCommand(program, host);
 addRenderCommand(program, clock);
 addValidateCommand(program, { ...host, stdin: () => process.stdin });
 addModuleCommand(program, host);
+refuseUnknownCommands(program);
 program.addHelpText("after", () => `\n${serveCommand.helpInformation()}`);
 
 // Output that nobody gets must not pass for success; a reader may have seen enough, as `head` has.

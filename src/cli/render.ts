@@ -83,6 +83,7 @@ export function addRenderCommand(program: Command, clock: Clock): void {
         .argParser(timeout)
         .default(timeout("1m"), "1m"),
     )
+    .addHelpText("after", HELP)
     .action(
       async (
         xr: string,
@@ -98,6 +99,13 @@ export function addRenderCommand(program: Command, clock: Clock): void {
       },
     );
 }
+
+const HELP = `
+The functions have to run already, without TLS: serve --insecure.
+
+Exit code: 0 it is rendered, 1 the pipeline failed, or what it returned cannot be
+applied, 2 a file or flag cannot be used, or a function cannot be reached or does
+not answer as one.`;
 
 /** Runs a Composition's pipeline and formats what came of it. Does not throw. */
 async function render(

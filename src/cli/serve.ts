@@ -21,7 +21,6 @@ import {
   startMetricsServer,
   startServer,
   warmModules,
-  type FunctionServer,
 } from "../function/index.js";
 import {
   createLoader,
@@ -38,6 +37,7 @@ import {
   engineOptions,
   inputCeilings,
   loaderOptions,
+  requireModuleDir,
   schemeOptions,
   warmSources,
 } from "./settings.js";
@@ -62,7 +62,9 @@ export interface ServeHost {
 export function addServeCommand(program: Command, host: ServeHost): Command {
   const command = program
     .command("serve", { isDefault: true })
-    .description("serve composition functions over gRPC");
+    .description(
+      "serve composition functions over gRPC; the default, when no command is given",
+    );
   return addUnsupportedFlags(addFlags(command)).action(async () => {
     refuseUnsupportedFlags(command, host.env);
     await serve(configFrom(command, host.env), host);
@@ -77,11 +79,14 @@ export function addServeCommand(program: Command, host: ServeHost): Command {
 async function serve(config: Config, host: ServeHost): Promise<void> {
   const { clock } = host;
   const tlsCertsDir = tlsCertsDirOf(config);
+  requireModuleDir(config);
   const sandbox = engineOptions(config);
   const scheme = schemeOptions(config);
   const parsers = createSourceParsers(scheme);
   const warm = warmSources(config, parsers);
   const logger = host.createLogger(config.debug);
+  // Now: a process with the number 1 is not ended by a signal that it does not listen to.
+  const beforeExit = followTermination(host, logger);
   const { metrics, grpc, exposition } = createMetrics();
   const policies = host.createPolicyEngine();
   const operatorPolicy = await openPolicy(
@@ -129,6 +134,9 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
       onTlsReload: (result) => {
         metrics.certificatesReloaded(result);
       },
+      onClientRefused: (refusal) => {
+        metrics.clientRefused(refusal);
+      },
     },
     runFunction,
     clock,
@@ -144,8 +152,12 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     },
     "listening",
   );
+  if (tlsCertsDir === null)
+    logger.warn({ tlsCertsDir: config.tlsCertsDir }, "serving without TLS");
   let sweeper: Sweeper | undefined;
+  let isStopping = false;
   void warmModules(warm, { loader, engine }, clock, logger).then(() => {
+    if (isStopping) return;
     isReady = true;
     server.setServing();
     logger.info({}, "ready");
@@ -163,7 +175,10 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
       metrics,
     );
   });
-  const closeAll = async () => {
+  beforeExit(async () => {
+    isStopping = true;
+    isReady = false;
+    await server.drain(drainMs);
     await sweeper?.close();
     operatorPolicy?.close();
     await policies.close();
@@ -171,8 +186,7 @@ async function serve(config: Config, host: ServeHost): Promise<void> {
     await loader.close();
     await metricsServer.close();
     await healthServer.close();
-  };
-  stopOnTermination(server, closeAll, host, logger);
+  });
 }
 
 /** Follows the operator policy's file; null when there is none. */
@@ -202,12 +216,15 @@ async function openPolicy(
 /** Kubernetes kills 30 s after its SIGTERM. */
 const drainMs = 25_000;
 
-function stopOnTermination(
-  server: FunctionServer,
-  closeAll: () => Promise<void>,
+/**
+ * Ends the process when somebody wants it to end, and at once when told again. The function returned
+ * takes what is to be finished before; until then there is nothing.
+ */
+function followTermination(
   host: ServeHost,
   logger: Logger,
-): void {
+): (finish: () => Promise<void>) => void {
+  let finish = (): Promise<void> => Promise.resolve();
   let stopping = false;
   host.onTermination(() => {
     if (stopping) return host.exit(1);
@@ -215,11 +232,11 @@ function stopOnTermination(
     logger.info({}, "stopping");
     void stop();
   });
+  return (given) => (finish = given);
 
   async function stop(): Promise<void> {
     try {
-      await server.drain(drainMs);
-      await closeAll();
+      await finish();
       logger.info({}, "stopped");
       host.exit(0);
     } catch (thrown) {

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 
 import type { Command } from "commander";
@@ -15,6 +15,7 @@ import {
   type SchemeOptions,
 } from "../loader/index.js";
 import type { ModuleSource, SourceParsers } from "../ports.js";
+import { readSettingsFile } from "./settings-file.js";
 
 /** Whether somebody chose where a command keeps what it makes; else it keeps nothing. */
 export function isCacheDirGiven(command: Command, env: Environment): boolean {
@@ -146,6 +147,9 @@ export function requireModuleDir({ moduleDir }: Config): void {
   throw refuse(`--module-dir: expected a directory, got ${moduleDir}`);
 }
 
+/** More than the authorities of all the world. */
+const maxCaBytes = 1024 * 1024;
+
 function readCa(host: string, file: string): string {
   const refuse = (reason: string, cause?: unknown) =>
     new ConfigError("flag-invalid", `--registry-ca ${host}: ${reason}`, {
@@ -153,7 +157,7 @@ function readCa(host: string, file: string): string {
     });
   let pem: string;
   try {
-    pem = readFileSync(file, "utf8");
+    pem = readSettingsFile(file, maxCaBytes).toString();
   } catch (cause) {
     throw refuse(errorText(cause), cause);
   }
@@ -181,12 +185,13 @@ const certificatePattern =
 
 /** As long as the HMAC's own output. */
 const minKeyBytes = 32;
+const maxKeyBytes = 64 * 1024;
 
 function readArtifactKey(file: string | null): Uint8Array | null {
   if (file === null) return null;
   let key: Uint8Array;
   try {
-    key = readFileSync(file);
+    key = readSettingsFile(file, maxKeyBytes);
   } catch (cause) {
     const message = `--artifact-key-file: ${errorText(cause)}`;
     throw new ConfigError("flag-invalid", message, { cause });

@@ -26,4 +26,5 @@ export const noMetrics: Metrics = {
   memoryDenied: () => undefined,
   policyReloaded: () => undefined,
   certificatesReloaded: () => undefined,
+  clientRefused: () => undefined,
 };

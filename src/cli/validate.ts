@@ -13,10 +13,16 @@ import type { Clock } from "../ports.js";
 import { FileError } from "./files/error.js";
 import { readFileText, readStreamText, yamlFiles } from "./files/text.js";
 import { readYaml } from "./files/yaml.js";
-import { isCacheDirGiven } from "./settings.js";
+import { isCacheDirGiven, requireModuleDir } from "./settings.js";
 import { type CheckParts, checkSubject } from "./validate/check.js";
 import { openParts } from "./validate/parts.js";
-import { jsonReport, type Report, textReport } from "./validate/report.js";
+import { createPassedOver, type PassedOver } from "./validate/passed-over.js";
+import {
+  jsonReport,
+  placeOf,
+  type Report,
+  textReport,
+} from "./validate/report.js";
 import { findSubjects, type Subject } from "./validate/subject.js";
 
 /** The outside world, as far as validating needs it. */
@@ -89,7 +95,8 @@ values that the runtime has. --cache-dir is used with --resolve only; unless it 
 given, compiled modules are not kept.
 
 Exit code: 0 every Input is admitted, 1 one is refused, 2 a file, flag or policy
-cannot be used or there was nothing to judge. Warnings do not change it.`;
+cannot be used, an Input could not be judged or there was none. Warnings do not
+change it.`;
 
 interface Options {
   readonly xr?: string;
@@ -110,6 +117,7 @@ async function validate(
   try {
     refuseSecondStdin(locations);
     const config = configFrom(command, host.env, FLAG_NAMES);
+    if (options.resolve) requireModuleDir(config);
     const open = await openParts({
       ...host,
       config,
@@ -136,6 +144,7 @@ async function judgeAll(
 ): Promise<ExitCode> {
   const report: Report = options.output === "json" ? jsonReport : textReport;
   const count = { admitted: 0, refused: 0, warnings: 0, failures: 0 };
+  const passedOver = createPassedOver();
   // A file that cannot be read says nothing about the next.
   const attempt = async <T>(work: () => Promise<T[]>): Promise<T[]> => {
     try {
@@ -150,31 +159,45 @@ async function judgeAll(
   for (const location of locations) {
     for (const file of await attempt(() => filesAt(location))) {
       for (const subject of await attempt(() =>
-        readSubjects(file, options, host),
+        readSubjects(file, options, passedOver, host),
       )) {
-        const verdict = await checkSubject(subject, parts);
-        count[verdict.refusal === null ? "admitted" : "refused"] += 1;
-        count.warnings += verdict.warnings.length;
-        process.stdout.write(report.verdict(verdict));
+        try {
+          const verdict = await checkSubject(subject, parts);
+          count[verdict.refusal === null ? "admitted" : "refused"] += 1;
+          count.warnings += verdict.warnings.length;
+          process.stdout.write(report.verdict(verdict));
+        } catch (thrown) {
+          fail(thrown, subject);
+          count.failures += 1;
+        }
       }
     }
   }
   const isEmpty = count.admitted + count.refused === 0;
   if (!isEmpty) process.stdout.write(report.summary(count));
   if (count.failures > 0) return 2;
-  if (isEmpty) return fail(nothingFound(options));
+  if (isEmpty) return fail(nothingFound(options, passedOver));
   return count.refused > 0 ? 1 : 0;
 }
 
 /** A check that checked nothing must not look like one that passed. */
-function nothingFound({ functionName }: Options): FileError {
+function nothingFound(
+  { functionName }: Options,
+  passedOver: PassedOver,
+): FileError {
   const step =
     functionName === undefined
       ? "no pipeline step with an Input of wasm.fn.crossplane.io"
-      : `no pipeline step that calls the function ${quoted(functionName)}`;
+      : `no pipeline step that calls the function ${quoted(functionName)} of --function-name`;
+  const found = passedOver.text();
+  const others = found === "" ? "" : `; passed over: ${found}`;
+  const hint =
+    functionName === undefined && passedOver.hasSteps()
+      ? "; --function-name judges the steps that call a function, whatever their input is"
+      : "";
   return new FileError(
     "file-invalid",
-    `nothing to judge: found ${step}, and no Input`,
+    `nothing to judge: found ${step}, and no Input${others}${hint}`,
   );
 }
 
@@ -185,6 +208,7 @@ async function filesAt(location: string): Promise<string[]> {
 async function readSubjects(
   file: string,
   { functionName }: Options,
+  passedOver: PassedOver,
   { stdin }: ValidateHost,
 ): Promise<Subject[]> {
   const isStdin = file === "-";
@@ -192,7 +216,8 @@ async function readSubjects(
   const text = await (isStdin
     ? readStreamText(stdin(), name)
     : readFileText(file));
-  return findSubjects(name, readYaml(text, name), functionName ?? null);
+  const documents = readYaml(text, name);
+  return findSubjects(name, documents, functionName ?? null, passedOver);
 }
 
 /** What messages and reports call the standard input. */
@@ -212,9 +237,13 @@ function showProgress(moduleDescription: string): void {
   process.stderr.write(`validate: loading module ${moduleDescription}\n`);
 }
 
-function fail(thrown: unknown): 2 {
+/** @param subject what could not be judged for it; without it everything failed, or a file */
+function fail(thrown: unknown, subject?: Subject): 2 {
   const text = errorText(thrown);
   const isOurs = thrown instanceof WasmFunctionError;
-  process.stderr.write(`validate: ${isOurs ? text : escaped(text, 1000)}\n`);
+  const at = subject === undefined ? "" : `${placeOf(subject)}: `;
+  process.stderr.write(
+    `validate: ${at}${isOurs ? text : escaped(text, 1000)}\n`,
+  );
   return 2;
 }

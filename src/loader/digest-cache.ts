@@ -39,8 +39,12 @@ interface SharedHash {
 /**
  * An empty cache of 1024 entries.
  * @param clock what the files' change times are compared with
+ * @param onHashed called for each file that was read and hashed, not for those that are remembered
  */
-export function createDigestCache(clock: Clock): DigestCache {
+export function createDigestCache(
+  clock: Clock,
+  onHashed: (seconds: number) => void,
+): DigestCache {
   const known = new LRUCache<string, Digest>({ max: MAX_ENTRIES });
   const running = new Map<string, SharedHash>();
 
@@ -51,9 +55,11 @@ export function createDigestCache(clock: Clock): DigestCache {
   ): SharedHash {
     const ageMs = Math.abs(clock.nowMs() - Number(stats.ctimeMs));
     const abort = new AbortController();
+    const startedAtMs = clock.monotonicMs();
     const result = hashFile(filePath, stats, abort.signal).then((hashed) => {
-      if (hashed.kind === "ok" && ageMs > SETTLED_AFTER_MS)
-        known.set(key, hashed.digest);
+      if (hashed.kind === "refused") return hashed;
+      onHashed((clock.monotonicMs() - startedAtMs) / 1000);
+      if (ageMs > SETTLED_AFTER_MS) known.set(key, hashed.digest);
       return hashed;
     });
     return { result, abort, waiters: 0 };

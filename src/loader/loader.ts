@@ -169,6 +169,9 @@ export function createLoader(
       maxBytes: maxModuleBytes,
       maxBytesRule: "--max-module-size allows",
       subject: "module Path",
+      onHashed: (seconds) => {
+        metrics.moduleFetched("path", seconds);
+      },
     },
     clock,
   );

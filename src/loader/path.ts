@@ -16,6 +16,8 @@ export interface PathOptions {
   readonly maxBytesRule: string;
   /** What refusals put before the path. */
   readonly subject: "module Path" | "module.manifestPath";
+  /** Called when a file was read and hashed; most are remembered. */
+  readonly onHashed?: (seconds: number) => void;
 }
 
 /** Finds files under --module-dir. */
@@ -34,7 +36,10 @@ export function createPathSource(
   options: PathOptions,
   clock: Clock,
 ): PathSource {
-  const digests = createDigestCache(clock);
+  const digests = createDigestCache(
+    clock,
+    options.onHashed ?? (() => undefined),
+  );
   const memory = createPathMemory(clock);
   return {
     async resolve(wantedPath, scope) {

@@ -16,7 +16,8 @@ const DOCKER_HUB_ALIASES = new Set([
   DOCKER_HUB,
 ]);
 
-const EXPECTED = "expected registry/repository[:tag]@sha256:<64 hex digits>";
+/** What an Input is to have. */
+export const PINNED_FORM = "registry/repository[:tag]@sha256:<64 hex digits>";
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//iu;
 /** Everything the grammar uses; what is not here could mean something to a URL parser. */
 const NOT_ALLOWED = /[^A-Za-z0-9._:/@[\]+-]/u;
@@ -34,13 +35,15 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/u;
  * Equal places come out equal: the host in lower case and without a trailing dot, the default port
  * gone, Docker Hub's other names as `index.docker.io`. User info, a query, a fragment, an escape, a
  * blank and everything else outside the grammar are refused, and the message repeats none of it.
+ * @param form what messages say is expected
  */
 export function parseReference(
   text: string,
   isPlainHttp: IsPlainHttp = plainOnLoopback,
+  form = PINNED_FORM,
 ): Parsed<OciReference> {
   const problem = problemWith(text);
-  if (problem !== undefined) return error(`${problem}, ${EXPECTED}`);
+  if (problem !== undefined) return error(`${problem}, expected ${form}`);
   const [name = "", digestText] = text.split("@");
   const digest = digestText === undefined ? none : parseDigest(digestText);
   if (digest.kind === "error") return digest;

@@ -191,7 +191,12 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
 
       const result = await call(server, request);
 
-      expect(result.code).toBe("ResourceExhausted");
+      expect(result).toMatchObject({
+        code: "ResourceExhausted",
+        message: expect.stringMatching(
+          /^Received message larger than max .*: raise --max-recv-message-size$/,
+        ) as string,
+      });
     });
 
     it("refuses bytes that are no protobuf with INVALID_ARGUMENT", async () => {
@@ -224,24 +229,31 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
         "--max-concurrent-runs",
         "1",
         "--max-recv-message-size",
-        "8",
+        "16",
       );
     });
 
-    it("answers a request of 5 MB", async () => {
-      const request = runFunctionRequest({
-        modulePath: "echo.wasm",
-        timeout: "5s",
-        observed: treeState(5 * MB),
-      });
+    it.each([
+      { name: "a core module", modulePath: "echo.wasm" },
+      { name: "a component", modulePath: "echo-component.wasm" },
+    ])(
+      "answers a request with 11 MB of observed state: $name",
+      async ({ modulePath }) => {
+        const request = runFunctionRequest({
+          modulePath,
+          timeout: "5s",
+          observed: treeState(11 * MB),
+        });
 
-      const result = await call(server, request);
+        const result = await call(server, request);
 
-      expect(result).toMatchObject({ code: "OK" });
-      expect(
-        readResponse(Buffer.from(result.responseHex, "hex")).fatal,
-      ).toBeNull();
-    });
+        expect(request.length).toBeGreaterThan(11 * MB);
+        expect(result).toMatchObject({ code: "OK" });
+        const response = readResponse(Buffer.from(result.responseHex, "hex"));
+        expect(response.fatal).toBeNull();
+        expect(hex(response.desired)).toBe(hex(smallState()));
+      },
+    );
 
     it("ends a run that its caller cancels, and gives its slot to the next", async () => {
       const spin = runFunctionRequest({

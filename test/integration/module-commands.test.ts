@@ -60,7 +60,7 @@ describe.skipIf(!haveDockerRegistry())("integration/module-commands", () => {
       });
     const { password } = DOCKER_REGISTRY_LOGIN;
     await writeFile(join(dir, "good/config.json"), configFor(password));
-    await writeFile(join(dir, "bad/config.json"), configFor("wrong-secret"));
+    await writeFile(join(dir, "bad/config.json"), configFor("hunter2-wrong"));
     await writeFile(join(dir, "v1/greeter.wasm"), await guest("v1/hello"));
     await writeFile(join(dir, "v2/greeter.wasm"), await guest("p2/stdio"));
     await writeFile(join(dir, "v2/wasmfn.yaml"), MANIFEST);
@@ -148,7 +148,7 @@ describe.skipIf(!haveDockerRegistry())("integration/module-commands", () => {
     for (const { code, stdout, stderr } of outcomes) {
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
       expect(stderr).toMatch(new RegExp(`${registry.authority}.*credential`));
-      expect(stderr).not.toContain("wrong-secret");
+      expect(stderr).not.toContain("hunter2-wrong");
     }
     expect(await readdir(dir)).not.toContain("x.wasm");
   });

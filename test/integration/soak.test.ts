@@ -7,6 +7,11 @@ import { buildGrpcGoClient } from "../../bench/grpc-go-client.js";
 import { missingTool } from "../support/tools.js";
 
 const SOAK = fileURLToPath(new URL("../../bench/soak.ts", import.meta.url));
+/** Its servers' logs are searched for secrets, too. */
+const RECORD_PROGRAMS = new URL(
+  "../support/record-programs.ts",
+  import.meta.url,
+).href;
 
 const MAX_RUN_MS = 58_000;
 
@@ -36,7 +41,8 @@ describe.skipIf(missingTool("go"))("integration/soak", () => {
 function soak(
   ...args: string[]
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, ["--import", "tsx", SOAK, ...args], {
+  const imports = ["--import", "tsx", "--import", RECORD_PROGRAMS];
+  const child = spawn(process.execPath, [...imports, SOAK, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     // A group of its own, so that its servers can be ended with it.
     detached: true,

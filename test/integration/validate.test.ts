@@ -118,6 +118,8 @@ ${file}: Composition/things pipeline[0] a: OK (Path v1.wasm, limits timeout 30s 
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain("Exit code: 0 every Input is admitted");
     expect(stdout).toContain("--module-memory-limit <MB>");
+    expect(stdout).toContain("--sandbox-policy-file <file>");
+    expect(stdout).not.toContain("SIGHUP");
     expect(stdout).not.toContain("--address");
   });
 

@@ -454,7 +454,7 @@ describe("config", () => {
     },
     {
       argv: ["--ttl", "60"],
-      want: `--ttl: expected a duration such as 60s or 5m, 0 or more, got "60"`,
+      want: `--ttl: expected a duration such as 60s or 5m, from 0 to 2562047h, got "60"`,
     },
     { argv: ["--ttl", "-1s"], want: "--ttl: expected a duration" },
     {
@@ -488,7 +488,7 @@ describe("config", () => {
     },
     {
       argv: ["--max-tag-staleness", "-1s"],
-      want: `--max-tag-staleness: expected a duration such as 10m or 1h, 0 or more, got "-1s"`,
+      want: `--max-tag-staleness: expected a duration such as 10m or 1h, from 0 to 87840h, got "-1s"`,
     },
     {
       argv: ["--insecure-registry", "http://reg.example"],
@@ -537,7 +537,7 @@ describe("config", () => {
   it.each([
     {
       env: { TTL: "soon" },
-      want: `--ttl (TTL): expected a duration such as 60s or 5m, 0 or more, got "soon"`,
+      want: `--ttl (TTL): expected a duration such as 60s or 5m, from 0 to 2562047h, got "soon"`,
     },
     {
       env: { INSECURE: "yes" },

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 
-import { parseSize, type SizeBounds } from "../../src/flag-values.js";
+import {
+  parseDurationMs,
+  parseNanos,
+  parseSize,
+  type SizeBounds,
+} from "../../src/flag-values.js";
 
 const kib = 1024;
 const mib = 1024 * kib;
@@ -107,5 +112,29 @@ describe("flag-values parseSize", () => {
     expect(parseSize("MB", bounds)("x")).toMatchObject({
       expected: expect.stringMatching(/, from 64Ki to 64 MB$/) as string,
     });
+  });
+});
+
+describe("flag-values durations", () => {
+  it("takes the longest that it names, and nothing above", () => {
+    const expected = "a duration such as 10m or 1h, from 0 to 87840h";
+
+    expect(parseDurationMs("87840h")).toEqual({
+      kind: "ok",
+      value: 87_840 * 3_600_000,
+    });
+    for (const text of ["87840h0m0.001s", "-1ns", "3000000h"])
+      expect(parseDurationMs(text)).toEqual({ kind: "error", expected });
+  });
+
+  it("takes what Go takes in nanoseconds, and names it in hours", () => {
+    const expected = "a duration such as 60s or 5m, from 0 to 2562047h";
+
+    expect(parseNanos("2562047h")).toEqual({
+      kind: "ok",
+      value: 2_562_047n * 3_600_000_000_000n,
+    });
+    for (const text of ["2562048h", "-1ns"])
+      expect(parseNanos(text)).toEqual({ kind: "error", expected });
   });
 });

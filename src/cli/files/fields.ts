@@ -11,7 +11,8 @@ export interface Field {
 
 /** A member of an object; absent when the object is. */
 export function member(object: Field, name: string): Field {
-  const separator = object.where.includes(": ") ? "." : ": ";
+  // A file's name may have any of this but a line.
+  const separator = /, line \d+: /u.test(object.where) ? "." : ": ";
   const members = optionalObject(object) ?? {};
   return {
     value: Object.hasOwn(members, name) ? members[name] : undefined,

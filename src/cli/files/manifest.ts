@@ -1,7 +1,6 @@
-import { basename } from "node:path";
-
 import type { JsonObject } from "@bufbuild/protobuf";
 
+import { escaped } from "../../errors.js";
 import { FileError } from "./error.js";
 import { type Field, optionalText, path, text, texts } from "./fields.js";
 import { readFileText, yamlFiles } from "./text.js";
@@ -31,7 +30,7 @@ export async function readManifests(location: string): Promise<Manifest[]> {
   const files = await yamlFiles(location);
   const streams = await Promise.all(files.map(readFileText));
   return streams.flatMap((stream, i) =>
-    readYaml(stream, basename(files[i] ?? location)).map(parseManifest),
+    readYaml(stream, files[i] ?? location).map(parseManifest),
   );
 }
 
@@ -45,7 +44,7 @@ export async function readManifest(location: string): Promise<Manifest> {
   if (only === undefined || manifests.length > 1) {
     throw new FileError(
       "file-invalid",
-      `${basename(location)}: expected one YAML document, got ${manifests.length}`,
+      `${escaped(location, 4096)}: expected one YAML document, got ${manifests.length}`,
     );
   }
   return only;

@@ -19,6 +19,7 @@ import {
 import type { OciReference } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { schemeOptions } from "../settings.js";
+import { refuseOptionWithItsNo } from "./exclusive-options.js";
 import type { ModuleHost } from "./host.js";
 import { artifactReport, fileReport } from "./inspect-report.js";
 import { judgeModule } from "./local-module.js";
@@ -57,6 +58,7 @@ export function addInspectCommand(group: Command, host: ModuleHost): void {
         .choices(["text", "json"])
         .default("text"),
     );
+  refuseOptionWithItsNo(command, "manifest");
   addFlags(command, FLAG_NAMES)
     .addHelpText("after", HELP)
     .action(async (subject: string, options: Options) => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { link, lstat, open, rename, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { link, lstat, open, realpath, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 
 import { errorText, escaped, quoted } from "../../errors.js";
 import { FileError } from "../files/error.js";
@@ -21,6 +21,14 @@ export async function refuseExisting(
     () => false,
   );
   if (isThere) throw exists(file, advice);
+}
+
+/**
+ * Whether writing to one would replace the other. What the last name of a path is a link to does not
+ * matter: the link itself would be replaced.
+ */
+export async function isSameOutputFile(a: string, b: string): Promise<boolean> {
+  return (await placeOf(a)) === (await placeOf(b));
 }
 
 /**
@@ -59,6 +67,13 @@ export async function writeOutputFile(
   } finally {
     await rm(temporary, { force: true });
   }
+}
+
+async function placeOf(file: string): Promise<string> {
+  const path = resolve(file);
+  // Where no directory is nothing can be written either.
+  const dir = await realpath(dirname(path)).catch(() => dirname(path));
+  return join(dir, basename(path));
 }
 
 function isExisting(thrown: unknown): boolean {

@@ -13,10 +13,11 @@ import {
 import {
   addFlags,
   type Config,
+  ConfigError,
   configFrom,
   type FlagName,
 } from "../../config.js";
-import { escaped } from "../../errors.js";
+import { escaped, quoted } from "../../errors.js";
 import { createLoader } from "../../loader/index.js";
 import type { ManifestBytes, ModuleFile, OciReference } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
@@ -30,11 +31,16 @@ import {
   requiresBlock,
   requiresObject,
 } from "./blocks.js";
+import { refuseOptionWithItsNo } from "./exclusive-options.js";
 import type { ModuleHost } from "./host.js";
 import { jsonLine } from "../json-line.js";
 import { MANIFEST_NAME, type ManifestOption } from "./manifest-file.js";
 import { attempt, type Say } from "./outcome.js";
-import { refuseExisting, writeOutputFile } from "./output-file.js";
+import {
+  isSameOutputFile,
+  refuseExisting,
+  writeOutputFile,
+} from "./output-file.js";
 import { pinnedText, readFullReference } from "./references.js";
 import { withTemporaryDir } from "./temporary-dir.js";
 import { warningLogger } from "./warning-logger.js";
@@ -68,6 +74,7 @@ export function addPullCommand(group: Command, host: ModuleHost): void {
         .choices(["text", "json"])
         .default("text"),
     );
+  refuseOptionWithItsNo(command, "manifest-file");
   addFlags(command, FLAG_NAMES)
     .addHelpText("after", HELP)
     .action(async (refText: string, options: Options) => {
@@ -121,6 +128,7 @@ async function pull(
   const config = configFrom(command, host.env, FLAG_NAMES);
   const ref = readFullReference(refText, schemeOptions(config));
   const to = destination(ref, options);
+  await requireTwoFiles(to, options);
   if (!to.replaces) {
     await refuseExisting(to.wasmFile, WASM_ADVICE);
     // Whether there is a manifest is not known yet, and nothing has been written.
@@ -155,6 +163,26 @@ function destination(ref: OciReference, options: Options): Destination {
   };
 }
 
+/**
+ * The one written last would take the place of the other.
+ * @throws ConfigError flag-invalid
+ */
+async function requireTwoFiles(
+  { wasmFile, manifestFile }: Destination,
+  options: Options,
+): Promise<void> {
+  if (manifestFile === null) return;
+  if (!(await isSameOutputFile(wasmFile, manifestFile))) return;
+  const byDefault =
+    options.manifestFile === undefined
+      ? ` (by default ${MANIFEST_NAME} beside the module)`
+      : "";
+  throw new ConfigError(
+    "flag-invalid",
+    `--output-file and --manifest-file${byDefault} are the same file, ${quoted(wasmFile, 1000)}`,
+  );
+}
+
 /** Its file lies in the cache directory. */
 async function fetchModule(
   ref: OciReference,
@@ -167,7 +195,7 @@ async function fetchModule(
     {
       ...loaderOptions(config, schemeOptions(config), env),
       // Whoever pulls a tag wants to know where it leads now.
-      tags: { resolveIntervalMs: 0, maxStalenessMs: 0 },
+      tags: { resolveIntervalMs: 0, maxStalenessMs: null },
     },
     { clock, logger: warningLogger(say), metrics: noMetrics },
   );

@@ -24,6 +24,7 @@ import {
   requiresBlock,
   requiresObject,
 } from "./blocks.js";
+import { refuseOptionWithItsNo } from "./exclusive-options.js";
 import type { ModuleHost } from "./host.js";
 import { jsonLine } from "../json-line.js";
 import {
@@ -76,6 +77,7 @@ export function addPushCommand(group: Command, host: ModuleHost): void {
         .choices(["text", "json"])
         .default("text"),
     );
+  refuseOptionWithItsNo(command, "manifest");
   addFlags(command, FLAG_NAMES)
     .addHelpText("after", HELP)
     .action(async (wasmFile: string, refText: string, options: Options) => {
@@ -147,13 +149,15 @@ async function push(
   }
 }
 
+const TARGET_FORM = "registry/repository[:tag]";
+
 /** Where it is to go: which digest it will have is not for the command line to say. */
 function readTarget(text: string, scheme: SchemeOptions): OciReference {
-  const ref = readReference(text, scheme);
+  const ref = readReference(text, scheme, TARGET_FORM);
   if (ref.digest === null) return ref;
   throw new ConfigError(
     "flag-invalid",
-    `reference: expected registry/repository[:tag], got ${quoted(ref.text, 1000)}: the digest of an artifact comes from its content, and is printed when it is published`,
+    `reference: expected ${TARGET_FORM}, got ${quoted(ref.text, 1000)}: the digest of an artifact comes from its content, and is printed when it is published`,
   );
 }
 

@@ -5,17 +5,21 @@ import type { OciReference } from "../../ports.js";
 
 /**
  * The reference that an argument is.
+ * @param form what messages say is expected
  * @throws ConfigError flag-invalid
  */
 export function readReference(
   text: string,
   scheme: SchemeOptions,
+  form: string,
 ): OciReference {
-  const parsed = createSourceParsers(scheme).parseReference(text);
+  const parsed = createSourceParsers(scheme, form).parseReference(text);
   if (parsed.kind === "ok") return parsed.value;
   // The parser repeats nothing of what may be a password.
   throw new ConfigError("flag-invalid", `reference: ${parsed.message}`);
 }
+
+const FULL_FORM = "registry/repository with a tag or a digest";
 
 /**
  * A reference that leads to something.
@@ -25,7 +29,7 @@ export function readFullReference(
   text: string,
   scheme: SchemeOptions,
 ): OciReference {
-  const ref = readReference(text, scheme);
+  const ref = readReference(text, scheme, FULL_FORM);
   if (ref.tag !== null || ref.digest !== null) return ref;
   throw new ConfigError(
     "flag-invalid",

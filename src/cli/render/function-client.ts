@@ -125,10 +125,10 @@ function failure(
   { code, details }: { code: status; details: string },
   timeoutText: string,
 ): RenderError {
-  const reason = escaped(details, 400);
+  const reason = escaped(details.replace(EMPTY_NOTE, ""), 400);
   if (code === status.UNAVAILABLE) {
     return failed(
-      `cannot reach ${called}: is it running with --insecure (${reason})`,
+      `cannot reach ${called}: is it running with --insecure? (${reason})`,
     );
   }
   if (code === status.DEADLINE_EXCEEDED) {
@@ -138,6 +138,9 @@ function failure(
   }
   return failed(`${called} failed: ${status[code]}: ${reason}`);
 }
+
+/** What grpc-js ends its words with when it has no more to say. */
+const EMPTY_NOTE = /\.? *Resolution note: *$/u;
 
 function failed(message: string): RenderError {
   return new RenderError("function-failed", message);

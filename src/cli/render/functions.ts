@@ -11,11 +11,13 @@ export type FunctionTargets = ReadonlyMap<string, string>;
 
 /**
  * Finds the functions that a pipeline names among those of the functions file.
+ * @param location what messages call that file, which may be a directory
  * @param override a `host:port` that stands for every one of them; `null` = what their annotations say
  * @throws FileError file-invalid
  */
 export function readFunctions(
   manifests: readonly Manifest[],
+  location: string,
   names: readonly string[],
   override: string | null,
 ): FunctionTargets {
@@ -36,7 +38,7 @@ export function readFunctions(
       if (manifest === undefined || found.length > 1) {
         throw new FileError(
           "file-invalid",
-          `the pipeline names the function ${quoted(name)}, and the functions file holds ${found.length === 0 ? "none" : "more than one"} of that name`,
+          `the pipeline names the function ${quoted(name)}, and ${quoted(location, 4096)} holds ${found.length === 0 ? "none" : "more than one"} of that name`,
         );
       }
       return [name, override ?? annotatedTarget(manifest)];

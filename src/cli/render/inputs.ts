@@ -62,6 +62,7 @@ export async function readInputs(
   const steps = readPipeline(composition, xr);
   const targets = readFunctions(
     await readManifests(locations.functions),
+    locations.functions,
     steps.map((step) => step.functionName),
     locations.target,
   );

@@ -38,7 +38,8 @@ export interface ObservedXr {
 
 /**
  * Judges one Input with the server's code, in the order of the server.
- * @throws what stops the tool itself, such as a policy engine or sandbox that does not start
+ * @throws what keeps it from being judged and is not about it, such as a registry without an answer or
+ * a sandbox that does not start
  */
 export async function checkSubject(
   subject: Subject,

@@ -28,7 +28,7 @@ export const textReport: Report = {
         ? `OK (${details(verdict)})`
         : `refused [${refusal.code}]: ${refusal.message}`;
     const lines = [
-      `${place(subject)}: ${outcome}`,
+      `${placeOf(subject)}: ${outcome}`,
       ...warnings.map(({ message }) => `  warning: ${message}`),
       ...namesLine("credentials", grants?.credentials),
       ...namesLine("env", grants?.env),
@@ -68,7 +68,8 @@ export const jsonReport: Report = {
 
 const MAX_PATH_CHARS = 4096;
 
-function place({ file, document, step, name }: Subject): string {
+/** How people are told which Input is meant: its file, and its step or name. */
+export function placeOf({ file, document, step, name }: Subject): string {
   const at = escaped(file, MAX_PATH_CHARS);
   if (step === null) {
     return name === ""

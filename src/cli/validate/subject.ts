@@ -11,6 +11,7 @@ import {
   path,
 } from "../files/fields.js";
 import type { YamlDocument } from "../files/yaml.js";
+import type { PassedOver } from "./passed-over.js";
 
 /** An Input to judge, and where it was found. */
 export interface Subject {
@@ -51,20 +52,25 @@ export interface CompositeType {
  * this function's group, and Inputs that are documents, also inside Lists. All else is left alone.
  * @param functionName instead, the steps that call the function of this name, whatever their Input
  *   is; null = go by the Input
+ * @param passedOver is told what is left alone
  * @throws FileError file-invalid for a Composition whose pipeline is none
  */
 export function findSubjects(
   file: string,
   documents: readonly YamlDocument[],
   functionName: string | null,
+  passedOver: PassedOver,
 ): Subject[] {
   return documents.flatMap((root, document) =>
     [...unpackLists(root)].flatMap((object): Subject[] => {
       const place = { file, document };
-      const { apiVersion, kind } = typeOf(object);
-      if (apiVersion === COMPOSITION_VERSION && kind === "Composition")
-        return stepsOf(object, place, functionName);
-      if (!isOurs(object)) return [];
+      const type = typeOf(object);
+      if (type.apiVersion === COMPOSITION_VERSION && type.kind === COMPOSITION)
+        return stepsOf(object, place, functionName, passedOver);
+      if (!isOurs(object)) {
+        passedOver.document(type);
+        return [];
+      }
       const input = optionalObject(object);
       return [{ ...place, step: null, name: nameOf(object), input }];
     }),
@@ -73,6 +79,7 @@ export function findSubjects(
 
 const INPUT_GROUP = "wasm.fn.crossplane.io";
 const COMPOSITION_VERSION = "apiextensions.crossplane.io/v1";
+const COMPOSITION = "Composition";
 
 /** The objects inside `List`s, `CompositionList`s and the like; everything else as it is. */
 function* unpackLists(object: Field): Generator<Field> {
@@ -96,10 +103,14 @@ function stepsOf(
   composition: Field,
   place: Pick<Subject, "file" | "document">,
   functionName: string | null,
+  passedOver: PassedOver,
 ): Subject[] {
   const spec = member(composition, "spec");
   const mode = member(spec, "mode").value ?? "Pipeline";
-  if (mode !== "Pipeline") return [];
+  if (mode !== "Pipeline") {
+    passedOver.mode(mode);
+    return [];
+  }
   const shared = {
     composition: nameOf(composition),
     compositeType: {
@@ -107,8 +118,15 @@ function stepsOf(
       kind: optionalText(path(spec, "compositeTypeRef", "kind")),
     },
   };
-  return list(member(spec, "pipeline")).flatMap((step, index): Subject[] => {
-    if (!isMeant(step, functionName)) return [];
+  const steps = list(member(spec, "pipeline"));
+  if (steps.length === 0) passedOver.compositionWithoutSteps();
+  return steps.flatMap((step, index): Subject[] => {
+    if (!isMeant(step, functionName)) {
+      if (functionName === null)
+        passedOver.stepWithInput(typeOf(member(step, "input")));
+      else passedOver.stepThatCalls(functionOf(step));
+      return [];
+    }
     return [
       {
         ...place,
@@ -127,7 +145,11 @@ function stepsOf(
 
 function isMeant(step: Field, functionName: string | null): boolean {
   if (functionName === null) return isOurs(member(step, "input"));
-  return optionalText(path(step, "functionRef", "name")) === functionName;
+  return functionOf(step) === functionName;
+}
+
+function functionOf(step: Field): string {
+  return optionalText(path(step, "functionRef", "name"));
 }
 
 /** Of whatever version and kind: a wrong one is a mistake to point out, not somebody else's. */

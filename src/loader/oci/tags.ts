@@ -53,8 +53,11 @@ export interface Tags {
 export interface TagOptions {
   /** How long a resolution may be used again; 0 = every request asks. */
   readonly resolveIntervalMs: number;
-  /** How old a resolution may be that is used because nobody answers; 0 = it never is. */
-  readonly maxStalenessMs: number;
+  /**
+   * How old a resolution may be that is used because nobody answers; 0 = it never is, by the
+   * operator's word; null = whoever asks has no use for one.
+   */
+  readonly maxStalenessMs: number | null;
 }
 
 /** What {@link createTags} works with. */
@@ -217,6 +220,7 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     const key = pointerKey(ref);
     const unreachable = (why: string) =>
       refuse("registry-unreachable", `${cause.message}; ${why}`, cause);
+    if (options.maxStalenessMs === null) throw cause;
     if (options.maxStalenessMs === 0)
       throw unreachable("--max-tag-staleness 0 allows no earlier resolution");
     const pointer = await pointers.read(key);

@@ -97,7 +97,7 @@ async function checkTag(
   if (found === null || overwrite) return false;
   throw refuse(
     "registry-refused",
-    `${repository.who}: tag ${tag} leads to ${found} already, and is not moved to ${digest}`,
+    `the tag leads to ${found} already, and is not moved to ${digest}; --overwrite moves it`,
   );
 }
 

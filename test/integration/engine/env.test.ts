@@ -24,7 +24,7 @@ describe("integration/engine/env", () => {
 
     const answers = await Promise.all([
       runWith([
-        { name: "DATABASE_URL", value: "postgres://u:p@db/x?a=b" },
+        { name: "DATABASE_URL", value: "postgres://u:hunter2@db/x?a=b" },
         { name: "EMPTY", value: "" },
       ]),
       runWith([{ name: "GREETING", value: "grüß dich 🌍" }]),
@@ -33,7 +33,7 @@ describe("integration/engine/env", () => {
 
     lease.release();
     expect(answers).toEqual([
-      ["DATABASE_URL=postgres://u:p@db/x?a=b;EMPTY=;"],
+      ["DATABASE_URL=postgres://u:hunter2@db/x?a=b;EMPTY=;"],
       ["GREETING=grüß dich 🌍;"],
       [""],
     ]);

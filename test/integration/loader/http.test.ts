@@ -20,7 +20,7 @@ requires:
   - name: DATABASE_URL
     fromCredential: {name: db, key: url}
 `;
-const CREDENTIALS = { db: { url: "postgres://db" } };
+const CREDENTIALS = { db: { url: "postgres://u:hunter2@db" } };
 
 /** Modules on a web server, for which the registry is taken: it answers what it is told. */
 describe("integration/loader/http", () => {
@@ -129,7 +129,7 @@ describe("integration/loader/http", () => {
   it("runs a module by the manifest that the Input names", async () => {
     expect(await runNamed(source("/modules/environ.wasm"))).toBe("");
     expect(await runNamed(withManifest("/modules/environ.wasm"))).toBe(
-      "DATABASE_URL=postgres://db;",
+      "DATABASE_URL=postgres://u:hunter2@db;",
     );
   });
 
@@ -139,7 +139,7 @@ describe("integration/loader/http", () => {
     ).toBe("hello world");
     expect(
       await runChosen(withManifest("/modules/environ.wasm"), "/modules"),
-    ).toBe("DATABASE_URL=postgres://db;");
+    ).toBe("DATABASE_URL=postgres://u:hunter2@db;");
   });
 
   it("asks nobody for what the policy does not permit", async () => {

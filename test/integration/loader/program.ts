@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 
+import { readLogLine } from "../../support/log-lines.js";
 import { connect, type Caller } from "./caller.js";
 
 /** A line of the program's log; fields of other types are left out. */
@@ -171,7 +172,9 @@ async function logged(child: Child, msg: string): Promise<LogLine> {
 function linesOf({ stderr }: Child, msg: string): LogLine[] {
   return stderr()
     .split("\n")
-    .filter((text) => text.startsWith("{") && text.endsWith("}"))
-    .map((text) => JSON.parse(text) as LogLine)
+    // The last one has not ended.
+    .slice(0, -1)
+    .map((text) => readLogLine(text) as LogLine | null)
+    .filter((line) => line !== null)
     .filter((line) => line.msg === msg);
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -19,7 +19,7 @@ import { createPublisher, type Publisher } from "./publish.js";
 
 const { username, password } = DOCKER_REGISTRY_LOGIN;
 const AUTH = btoa(`${username}:${password}`);
-const WRONG_PASSWORD = "wrong-password";
+const WRONG_PASSWORD = "hunter2-wrong";
 const WRONG_AUTH = btoa(`${username}:${WRONG_PASSWORD}`);
 const SECRETS = [password, AUTH, WRONG_PASSWORD, WRONG_AUTH];
 
@@ -31,8 +31,8 @@ const MANIFEST = JSON.stringify({
     env: [{ name: "DATABASE_URL", fromCredential: { name: "db", key: "url" } }],
   },
 });
-const DATABASE = { db: { url: "postgres://db" } };
-const ANSWER = "DATABASE_URL=postgres://db;";
+const DATABASE = { db: { url: "postgres://u:hunter2@db" } };
+const ANSWER = "DATABASE_URL=postgres://u:hunter2@db;";
 
 /** A private registry with TLS by its own authority, as people have them, and the whole program. */
 describe.skipIf(!haveDockerRegistry() || missingTool("openssl"))(
@@ -79,7 +79,7 @@ describe.skipIf(!haveDockerRegistry() || missingTool("openssl"))(
       const keyFile = join(programs.dir(), "key");
       await writeFile(policyFile, "permit (principal, action, resource);");
       // The same one for every program of a test.
-      await writeFile(keyFile, randomBytes(32), { flag: "wx" }).catch(
+      await writeFile(keyFile, "hunter2".padEnd(32), { flag: "wx" }).catch(
         () => null,
       );
       return await programs.start([
@@ -220,7 +220,11 @@ describe.skipIf(!haveDockerRegistry() || missingTool("openssl"))(
         expect(response.desired?.composite?.resource).toMatchObject({
           metadata: { name: "app" },
         });
-        for (const secret of [...SECRETS, "dockerconfigjson", "postgres://db"])
+        for (const secret of [
+          ...SECRETS,
+          "dockerconfigjson",
+          "postgres://u:hunter2@db",
+        ])
           expect(bytes.toString("latin1")).not.toContain(secret);
       });
     });

@@ -8,6 +8,7 @@ import {
   startScriptedRegistry,
   type ScriptedRegistry,
 } from "../../support/scripted-registry.js";
+import { recordOutput } from "../../support/suite-output.js";
 import { createGate } from "./gate.js";
 import { usePrograms, type Program } from "./program.js";
 
@@ -123,7 +124,10 @@ describe("integration/loader/warm", () => {
 });
 
 async function pages({ healthUrl }: Program) {
-  const statusOf = async (path: string) =>
-    (await fetch(new URL(path, healthUrl))).status;
+  const statusOf = async (path: string) => {
+    const response = await fetch(new URL(path, healthUrl));
+    recordOutput("page", await response.text());
+    return response.status;
+  };
   return { livez: await statusOf("/livez"), readyz: await statusOf("/readyz") };
 }

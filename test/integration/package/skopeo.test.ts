@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -116,7 +116,10 @@ describe.skipIf(missingTool("skopeo"))("integration/package/skopeo", () => {
 
   function build(...args: string[]): void {
     const file = path.join(root, "scripts/build-xpkg.mjs");
-    execFileSync(process.execPath, [file, ...args]);
+    const { status, stderr } = spawnSync(process.execPath, [file, ...args], {
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(stderr);
   }
 });
 

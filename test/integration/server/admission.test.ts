@@ -92,8 +92,11 @@ describe("integration/server/admission", () => {
         observed: { composite: { resource: composite } },
         desired: { resources: { kept: { ready: 1 } } },
         credentials: {
-          db: credential({ url: "postgres://db", password: "hunter2" }),
-          other: credential({ token: "hunter3" }),
+          db: credential({
+            url: "postgres://u:hunter2@db",
+            password: "hunter2",
+          }),
+          other: credential({ token: "hunter2-other" }),
         },
       }),
     );
@@ -128,7 +131,9 @@ describe("integration/server/admission", () => {
         manifestPath: row.manifestPath,
       };
 
-      expect(await messageOf({ module })).toBe("DATABASE_URL=postgres://db;");
+      expect(await messageOf({ module })).toBe(
+        "DATABASE_URL=postgres://u:hunter2@db;",
+      );
       expect(
         await messageOf({ module: { type: "Path", path: row.file } }),
       ).toBe("");
@@ -164,13 +169,13 @@ describe("integration/server/admission", () => {
       'module Path env-v1.wasm requires env DATABASE_URL from credential "db", which the compositionPolicy does not permit (spendCredential)',
     );
     expect(await narrow("forbid (principal, action, resource);")).toBe(
-      "DATABASE_URL=postgres://db;",
+      "DATABASE_URL=postgres://u:hunter2@db;",
     );
     expect(
       await narrow(
         'permit (principal, action == Action::"setEnv", resource) when { context.keys.contains("DATABASE_URL") };',
       ),
-    ).toBe("DATABASE_URL=postgres://db;");
+    ).toBe("DATABASE_URL=postgres://u:hunter2@db;");
     expect(
       await narrow(
         'permit (principal, action == Action::"setEnvv", resource);',
@@ -285,7 +290,7 @@ describe("integration/server/admission", () => {
     await replace(OPERATOR_POLICY);
     await expect
       .poll(() => messageOf({ module }), { timeout: 15_000 })
-      .toBe("DATABASE_URL=postgres://db;");
+      .toBe("DATABASE_URL=postgres://u:hunter2@db;");
   });
 });
 

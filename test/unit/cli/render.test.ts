@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { status } from "@grpc/grpc-js";
 import { Command } from "commander";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Document, parseAllDocuments } from "yaml";
 
 import { addRenderCommand } from "../../../src/cli/render.js";
@@ -17,6 +17,7 @@ import {
   Status,
 } from "../../../src/gen/run_function_pb.js";
 import type { Clock } from "../../../src/ports.js";
+import { captureWrites } from "../../support/captured-writes.js";
 import {
   type FunctionServer,
   type Script,
@@ -97,40 +98,41 @@ async function serve(
   return server.requests;
 }
 
+interface Outcome {
+  readonly code: unknown;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly documents: unknown[];
+}
+
 /** Runs the command as a shell would, against the server when there is one. */
-async function run(...flags: string[]): Promise<{
-  code: unknown;
-  stdout: string;
-  stderr: string;
-  documents: unknown[];
-}> {
-  const written = { stdout: "", stderr: "" };
-  const spies = (["stdout", "stderr"] as const).map((name) =>
-    vi.spyOn(process[name], "write").mockImplementation((chunk) => {
-      written[name] += String(chunk);
-      return true;
-    }),
+async function run(...flags: string[]): Promise<Outcome> {
+  const files = ["xr.yaml", "composition.yaml", "functions.yaml"];
+  return await runWith(
+    files.map((name) => join(dir, name)),
+    flags,
   );
+}
+
+async function runWith(
+  files: readonly string[],
+  flags: readonly string[] = [],
+): Promise<Outcome> {
+  const { written, restore } = captureWrites();
   const program = new Command().exitOverride();
   addRenderCommand(program, clock);
   const target = server && ["--target", `127.0.0.1:${server.port}`];
-  const files = ["xr.yaml", "composition.yaml", "functions.yaml"];
   let code: unknown;
   try {
     await program.parseAsync(
-      [
-        "render",
-        ...files.map((name) => join(dir, name)),
-        ...(target ?? []),
-        ...flags,
-      ],
+      ["render", ...files, ...(target ?? []), ...flags],
       { from: "user" },
     );
     code = process.exitCode;
   } catch (thrown) {
     code = thrown;
   } finally {
-    for (const spy of spies) spy.mockRestore();
+    restore();
   }
   const parsed = parseAllDocuments(written.stdout);
   const documents =
@@ -415,8 +417,8 @@ metadata:
 apiVersion: v1
 kind: Secret
 metadata: {namespace: ops, name: pw}
-data: {user: YWRtaW4=, pass: b2xk}
-stringData: {pass: new}
+data: {user: YWRtaW4=, pass: aHVudGVyMi1vbGQ=}
+stringData: {pass: hunter2}
 `,
     );
 
@@ -428,7 +430,7 @@ stringData: {pass: new}
     const data = credentials["db"]?.source.value?.data ?? {};
     const text = new TextDecoder();
     expect(Object.entries(data).map(([k, v]) => [k, text.decode(v)])).toEqual([
-      ["pass", "new"],
+      ["pass", "hunter2"],
       ["user", "admin"],
     ]);
   });
@@ -1067,13 +1069,13 @@ metadata:
         name: "a function that is not there",
         file: "functions.yaml",
         content: functionsYaml.replace("name: fn", "name: other"),
-        want: 'the pipeline names the function "fn", and the functions file holds none of that name',
+        want: 'functions.yaml" holds none of that name',
       },
       {
         name: "a function that is there twice",
         file: "functions.yaml",
         content: `${functionsYaml}---${functionsYaml}`,
-        want: 'the pipeline names the function "fn", and the functions file holds more than one of that name',
+        want: 'functions.yaml" holds more than one of that name',
       },
       {
         name: "a function to run in Docker",
@@ -1146,14 +1148,14 @@ metadata:
       );
       const secrets = await write(
         "secrets.yaml",
-        "apiVersion: v1\nkind: Secret\nmetadata: {namespace: a, name: b}\ndata: {key: not-base64!}\n",
+        "apiVersion: v1\nkind: Secret\nmetadata: {namespace: a, name: b}\ndata: {key: hunter2!}\n",
       );
 
       const { code, stderr } = await run("--function-credentials", secrets);
 
       expect(code).toBe(2);
       expect(stderr).toBe(
-        "render: secrets.yaml, line 1: data.key: expected base64\n",
+        `render: ${secrets}, line 1: data.key: expected base64\n`,
       );
     });
 
@@ -1162,6 +1164,39 @@ metadata:
 
       expect(code).toBe(2);
       expect(stderr).toMatch(/^render: cannot read ".*missing\.yaml": ENOENT/);
+    });
+
+    it("names files by the paths that it was given", async () => {
+      await mkdir(join(dir, "a: b"));
+      const broken = await write("a: b/brk.yaml", "a:\n  [");
+      const typed = await write("a: b/xr.yaml", "kind: 1");
+      const others = await write("a: b/fn.yaml", "kind: {}");
+      const given = (name: string) => join(dir, name);
+      const renderFiles = async (...files: string[]) =>
+        (await runWith(files)).stderr;
+
+      const composition = given("composition.yaml");
+      const xr = given("xr.yaml");
+      const functions = await write(
+        "a: b/functions.yaml",
+        functionsYaml.replace("name: fn", "name: other"),
+      );
+
+      expect([
+        await renderFiles(broken, composition, functions),
+        await renderFiles(typed, composition, functions),
+        await renderFiles("/dev/null", composition, functions),
+        await renderFiles(xr, composition, given("a: b")),
+        await renderFiles(xr, composition, others),
+        await renderFiles(xr, composition, functions),
+      ]).toEqual([
+        expect.stringContaining(`render: ${broken}, line 2: `),
+        `render: ${typed}, line 1: apiVersion: expected text, got nothing\n`,
+        "render: /dev/null: expected one YAML document, got 0\n",
+        expect.stringContaining(`render: ${broken}, line 2: `),
+        `render: ${others}, line 1: apiVersion: expected text, got nothing\n`,
+        `render: the pipeline names the function "fn", and "${functions}" holds none of that name\n`,
+      ]);
     });
 
     it("names a directory without YAML", async () => {
@@ -1176,6 +1211,19 @@ metadata:
     });
   });
 
+  it("explains its exit codes", () => {
+    const program = new Command();
+    addRenderCommand(program, clock);
+    const { written, restore } = captureWrites();
+
+    program.commands[0]?.outputHelp();
+
+    restore();
+    expect(written.stdout).toMatch(
+      /\nExit code: 0 it is rendered, 1 the pipeline failed, [^.]*, 2 a file or flag cannot be used, [^.]*\.\n$/,
+    );
+  });
+
   describe("functions that do not answer", () => {
     it("says which function cannot be reached", async () => {
       const port = await unusedPort();
@@ -1188,7 +1236,7 @@ metadata:
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
       expect(stderr).toMatch(
         new RegExp(
-          `^render: cannot run pipeline step "step-1": cannot reach the function "fn" at 127\\.0\\.0\\.1:${port}: is it running with --insecure \\(.*ECONNREFUSED.*\\)\n$`,
+          `^render: cannot run pipeline step "step-1": cannot reach the function "fn" at 127\\.0\\.0\\.1:${port}: is it running with --insecure\\? \\(.*ECONNREFUSED 127\\.0\\.0\\.1:${port}\\)\n$`,
         ),
       );
     });

@@ -20,6 +20,9 @@ import type { EngineOptions } from "../../../src/engine/index.js";
 import { LoaderError } from "../../../src/loader/index.js";
 import { unsupportedFlags } from "../../../src/unsupported-flags.js";
 import { createTestPolicyEngine } from "../../support/policy-engine.js";
+import { recordOutput } from "../../support/suite-output.js";
+import { missingTool } from "../../support/tools.js";
+import { createCertificateMaker } from "../function/certificates.js";
 import {
   fakeEngine,
   realClock,
@@ -101,6 +104,12 @@ function startable(
     whenStarted,
     whenExited,
   };
+}
+
+async function pageAt(address: string, path: string): Promise<string> {
+  const page = await (await fetch(`http://${address}${path}`)).text();
+  recordOutput("page", page);
+  return page;
 }
 
 const directories: string[] = [];
@@ -230,8 +239,67 @@ describe("cli/serve", () => {
     await expect.poll(() => host.exits).toEqual([1, 0]);
   });
 
+  it("exits at once when told to stop before it serves", async () => {
+    const file = join(temporaryDirectory(), "policy.cedar");
+    writeFileSync(file, "");
+    const host = startable();
+
+    const starting = host.run(...insecure, "--sandbox-policy-file", file);
+    host.terminate();
+    await host.whenExited;
+
+    expect(host.exits).toEqual([0]);
+    expect(host.listening()).toBeUndefined();
+    await starting;
+  });
+
+  it("is not ready while it stops", async () => {
+    const host = startable();
+    const moduleDir = temporaryDirectory();
+    writeFileSync(join(moduleDir, "m.wasm"), "module");
+    await host.run(...insecure, "--module-dir", moduleDir);
+    const address = String(host.listening()?.["healthAddress"]);
+    const readiness = async () =>
+      (await fetch(`http://${address}/readyz`)).status;
+    await expect.poll(readiness).toBe(200);
+    const answer = call(host.listening()?.["address"], moduleDir);
+    await host.whenStarted;
+
+    host.terminate();
+
+    expect(await readiness()).toBe(503);
+    host.answer();
+    await answer;
+    await host.whenExited;
+  });
+
+  it("does not become ready once it stops", async () => {
+    let isWarming = false;
+    let warm: () => void = () => undefined;
+    const warmed = new Promise<void>((resolve) => (warm = resolve));
+    const host = startable({}, () => {
+      isWarming = true;
+      return warmed;
+    });
+    const moduleDir = temporaryDirectory();
+    writeFileSync(join(moduleDir, "m.wasm"), "module");
+    await host.run(
+      ...[...insecure, "--module-dir", moduleDir],
+      "--warm-modules=path:m.wasm",
+    );
+    await expect.poll(() => isWarming).toBe(true);
+
+    host.terminate();
+    await host.whenExited;
+    warm();
+    const messages = () => host.lines.map(({ message }) => message);
+    await expect.poll(messages).toContain("module is warm");
+
+    expect(messages()).not.toContain("ready");
+  });
+
   const shortKey = join(temporaryDirectory(), "key");
-  writeFileSync(shortKey, "short");
+  writeFileSync(shortKey, "hunter2");
 
   it.each([
     {
@@ -248,6 +316,31 @@ describe("cli/serve", () => {
       name: "a key that is too short",
       argv: [...insecure, "--artifact-key-file", shortKey],
       want: "--artifact-key-file: expected at least 32 bytes in",
+    },
+    {
+      name: "a key without an end",
+      argv: [...insecure, "--artifact-key-file", "/dev/zero"],
+      want: "--artifact-key-file: expected a regular file, got /dev/zero",
+    },
+    {
+      name: "a module directory that is not there",
+      argv: [...insecure, "--module-dir", "/nowhere"],
+      want: "--module-dir: ENOENT: no such file or directory, stat '/nowhere'",
+    },
+    {
+      name: "a module directory that is a file",
+      argv: [...insecure, "--module-dir", shortKey],
+      want: `--module-dir: expected a directory, got ${shortKey}`,
+    },
+    {
+      name: "a switch that is neither on nor off",
+      argv: [...insecure, "--debug=maybe"],
+      want: '--debug: expected true or false, got "maybe"',
+    },
+    {
+      name: "TLS turned on again",
+      argv: [...insecure, "--insecure=false"],
+      want: "neither --tls-certs-dir (TLS_SERVER_CERTS_DIR) nor --insecure (INSECURE) is set",
     },
   ])("does not start with $name", async ({ argv, want }) => {
     const host = startable();
@@ -282,6 +375,47 @@ describe("cli/serve", () => {
     expect(host.engineOptions).toEqual([]);
   });
 
+  const rateLimits = unsupportedFlags.filter(({ off }) => off !== null);
+
+  it("knows what turns egress rate limits off", () => {
+    expect(rateLimits.map(({ name, off }) => [name, off])).toEqual([
+      ["egress-rate-limit-per-minute", "0"],
+      ["egress-rate-limit-burst", "0"],
+    ]);
+  });
+
+  it.each([
+    { argv: ["--egress-rate-limit-per-minute", "0"], env: {} },
+    { argv: ["--egress-rate-limit-burst=0"], env: {} },
+    { argv: [], env: { EGRESS_RATE_LIMIT_PER_MINUTE: "0" } },
+    { argv: [], env: { EGRESS_RATE_LIMIT_BURST: "0" } },
+    {
+      argv: ["--egress-rate-limit-burst=0"],
+      env: { EGRESS_RATE_LIMIT_BURST: "5" },
+    },
+  ])("starts with $argv $env, which is off", async ({ argv, env }) => {
+    const host = startable(env);
+
+    await host.run(...insecure, ...argv);
+
+    expect(host.listening()).toBeDefined();
+  });
+
+  it.each(
+    rateLimits.flatMap(({ name, env }) => [
+      { argv: [`--${name}=1`], variables: { [env ?? ""]: "0" } },
+      { argv: [`--${name}=`], variables: {} },
+      { argv: [`--${name}=0.0`], variables: {} },
+      { argv: [], variables: { [env ?? ""]: "00" } },
+    ]),
+  )("does not start with $argv $variables, which is not off", async (row) => {
+    const host = startable(row.variables);
+
+    await expect(host.run(...insecure, ...row.argv)).rejects.toThrow(
+      "not supported: ",
+    );
+  });
+
   it("starts with the variables of such flags empty", async () => {
     const host = startable({ COSIGN_KEY: "" });
 
@@ -295,7 +429,9 @@ describe("cli/serve", () => {
 
     await expect(
       host.run(...insecure.filter((flag) => flag !== "--insecure")),
-    ).rejects.toThrow("cannot read tls.crt of --tls-certs-dir: ENOENT");
+    ).rejects.toThrow(
+      "cannot read tls.crt of --tls-certs-dir (TLS_SERVER_CERTS_DIR): ENOENT",
+    );
   });
 
   it("serves without TLS when told so, whatever certificates there are", async () => {
@@ -304,6 +440,47 @@ describe("cli/serve", () => {
     await host.run(...insecure);
 
     expect(host.listening()).toMatchObject({ insecure: true });
+    expect(host.lines.filter(({ level }) => level === "warn")).toEqual([
+      {
+        level: "warn",
+        message: "serving without TLS",
+        fields: { tlsCertsDir: "/nowhere" },
+      },
+    ]);
+  });
+});
+
+describe.skipIf(missingTool("openssl"))("cli/serve with TLS", () => {
+  async function serveWithTls() {
+    const maker = createCertificateMaker();
+    onTestFinished(() => maker.remove());
+    maker.authority("ca");
+    maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
+    const host = startable({ INSECURE: "true" });
+    await host.run(
+      ...insecure.filter((flag) => flag !== "--insecure"),
+      ...["--insecure=false", "--tls-certs-dir", maker.directory],
+    );
+    return host;
+  }
+
+  it("says that it serves with it, and warns of nothing", async () => {
+    const host = await serveWithTls();
+
+    expect(host.listening()).toMatchObject({ insecure: false });
+    expect(host.lines.filter(({ level }) => level === "warn")).toEqual([]);
+  });
+
+  it("counts the clients that it refuses", async () => {
+    const host = await serveWithTls();
+
+    const refused = await healthOf(host.listening()?.["address"]).catch(String);
+
+    expect(refused).toContain("UNAVAILABLE");
+    const address = String(host.listening()?.["metricsAddress"]);
+    expect(await pageAt(address, "/metrics")).toMatch(
+      /^function_wasm_clients_refused_total\{reason="handshake"\} [1-9]/m,
+    );
   });
 });
 
@@ -332,7 +509,7 @@ describe("cli/serve policy and metrics", () => {
     await host.run(...insecure, "--sandbox-policy-file", file);
     const address = String(host.listening()?.["metricsAddress"]);
     const reloads = async () => {
-      const page = await (await fetch(`http://${address}/metrics`)).text();
+      const page = await pageAt(address, "/metrics");
       return page
         .split("\n")
         .filter((line) =>
@@ -376,7 +553,9 @@ describe("cli/serve policy and metrics", () => {
 describe("cli/serve health", () => {
   const asks = (host: ReturnType<typeof startable>) => async (path: string) => {
     const address = String(host.listening()?.["healthAddress"]);
-    return (await fetch(`http://${address}${path}`)).status;
+    const response = await fetch(`http://${address}${path}`);
+    recordOutput("page", await response.text());
+    return response.status;
   };
 
   it("logs where it answers, and is ready at once without --warm-modules", async () => {
@@ -464,8 +643,7 @@ describe("cli/serve loader", () => {
       "refs",
     ]);
     const address = String(host.listening()?.["metricsAddress"]);
-    const page = async () =>
-      await (await fetch(`http://${address}/metrics`)).text();
+    const page = () => pageAt(address, "/metrics");
     await expect
       .poll(page)
       .toContain('\nfunction_wasm_module_cache_bytes{cache="blob"} 5\n');

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   mkdirSync,
@@ -111,7 +112,25 @@ describe("cli/settings schemeOptions", () => {
         mkdirSync(join(dir, "directory"), { recursive: true });
         return join(dir, "directory");
       },
-      want: /^--registry-ca c\.example: EISDIR: /,
+      want: /^--registry-ca c\.example: expected a regular file, got \S+directory$/,
+    },
+    {
+      name: "is a FIFO that nobody writes to",
+      file: () => {
+        execFileSync("mkfifo", [join(dir, "fifo")]);
+        return join(dir, "fifo");
+      },
+      want: /^--registry-ca c\.example: expected a regular file, got \S+fifo$/,
+    },
+    {
+      name: "is a device without an end",
+      file: () => "/dev/zero",
+      want: /^--registry-ca c\.example: expected a regular file, got \/dev\/zero$/,
+    },
+    {
+      name: "is far too large",
+      file: () => fileOf(Buffer.alloc(1024 * 1024 + 1)),
+      want: /^--registry-ca c\.example: expected at most 1048576 bytes in \S+, got 1048577$/,
     },
     {
       name: "is empty",

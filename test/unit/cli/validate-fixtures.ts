@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Command } from "commander";
-import { afterAll, onTestFinished, vi } from "vitest";
+import { afterAll, onTestFinished } from "vitest";
 
 import { addValidateCommand } from "../../../src/cli/validate.js";
 import type { Environment } from "../../../src/config.js";
 import type { Engine, EngineOptions } from "../../../src/engine/index.js";
 import type { JsonObject, PolicyEngine } from "../../../src/admission/index.js";
+import { captureWrites } from "../../support/captured-writes.js";
 import { createTestPolicyEngine } from "../../support/policy-engine.js";
 import { fakeEngine, realClock } from "../function/fixtures.js";
 
@@ -39,13 +40,7 @@ export async function validate(
   argv: readonly string[],
   world: World = {},
 ): Promise<Outcome> {
-  const written = { stdout: "", stderr: "" };
-  const spies = (["stdout", "stderr"] as const).map((name) =>
-    vi.spyOn(process[name], "write").mockImplementation((chunk) => {
-      written[name] += String(chunk);
-      return true;
-    }),
-  );
+  const { written, restore } = captureWrites();
   const program = new Command().exitOverride();
   addValidateCommand(program, {
     env: world.env ?? {},
@@ -77,7 +72,7 @@ export async function validate(
     code = thrown;
   } finally {
     process.exitCode = undefined;
-    for (const spy of spies) spy.mockRestore();
+    restore();
   }
   return { code, ...written };
 }

@@ -1037,7 +1037,7 @@ requires:
       expect(outcome).toEqual({
         code: 2,
         stdout: "",
-        stderr: "validate: x is\\u001b undefined\n",
+        stderr: "validate: f.yaml: Input document[0]: x is\\u001b undefined\n",
       });
     });
 
@@ -1061,7 +1061,8 @@ requires:
       expect(outcome).toEqual({
         code: 2,
         stdout: "",
-        stderr: "validate: module Path greeter.wasm: no compiler\n",
+        stderr:
+          "validate: f.yaml: Input document[0]: module Path greeter.wasm: no compiler\n",
       });
       expect(closed).toBe(1);
     });
@@ -1252,9 +1253,57 @@ requires:
       );
     });
 
+    it.each([
+      {
+        output: "text",
+        judged: (place: string) =>
+          `${place}/f.yaml: Composition/things pipeline[1] step-1: refused [input-invalid]: module is required\n${place}/g.yaml: Input/g.yaml: OK (Path m.wasm, limits timeout 30s memory 512Mi)\n1 admitted, 1 refused, 0 warnings\n`,
+      },
+      { output: "json", judged: null },
+    ])(
+      "judges the rest, and names each step, when a registry gives no answer, in $output",
+      async ({ output, judged }) => {
+        const { pinned, registry } = await publish();
+        await registry.stop();
+        const oci = step(ociInput({ ref: pinned }));
+        const path = inputOf({ module: { type: "Path", path: "m.wasm" } });
+        const place = await filesOf({
+          "m.wasm": "module",
+          "f.yaml": JSON.stringify(
+            compositionOf([oci, step(inputOf({})), oci]),
+          ),
+          "g.yaml": JSON.stringify({ ...path, metadata: { name: "g.yaml" } }),
+        });
+
+        const { code, stdout, stderr } = await validate([
+          ...["f.yaml", "g.yaml"].map((name) => join(place, name)),
+          "--resolve",
+          `--module-dir=${place}`,
+          `--output=${output}`,
+        ]);
+
+        expect(code).toBe(2);
+        expect(stderr.split("\n")).toEqual([
+          ...[0, 2].map(
+            (i) =>
+              expect.stringContaining(
+                `validate: ${place}/f.yaml: Composition/things pipeline[${i}] step-${i}: cannot resolve module: module OCI ${pinned}: ${registry.authority}: `,
+              ) as string,
+          ),
+          "",
+        ]);
+        if (judged !== null) expect(stdout).toBe(judged(place));
+        else
+          expect(jsonLines(stdout)).toMatchObject([
+            { file: `${place}/f.yaml`, index: 1, verdict: "refused" },
+            { file: `${place}/g.yaml`, verdict: "admitted" },
+          ]);
+      },
+    );
+
     it("fails when the registry refuses this machine, where the step names no credential", async () => {
       const { pinned, registry } = await publish();
-      registry.requireBasic({ username: "u", password: "p" });
+      registry.requireBasic({ username: "u", password: "hunter2" });
 
       const outcome = await resolveInput(ociInput({ ref: pinned }));
 
@@ -1309,7 +1358,8 @@ requires:
         },
         {
           name: "the registry refuses the one for it",
-          world: (authority: string) => dockerConfig(authority, "other"),
+          world: (authority: string) =>
+            dockerConfig(authority, "hunter2-other"),
         },
         {
           name: "it cannot be read",
@@ -1477,14 +1527,64 @@ requires:
       },
       {
         name: "documents of others",
-        files: { "f.yaml": "kind: ConfigMap" },
-        want: "validate: nothing to judge: found no pipeline step with an Input",
+        files: {
+          "f.yaml":
+            'kind: ConfigMap\n---\napiVersion: v1\nkind: "Sec\\u001bret"\n---\n- text\n---\n{}\n---\nkind: ConfigMap',
+        },
+        want: "and no Input; passed over: documents of ConfigMap: 2, documents of v1 Sec\\u001bret: 1, documents without apiVersion and kind: 2\n",
+      },
+      {
+        name: "steps of a misspelt group",
+        files: {
+          "f.yaml": JSON.stringify(
+            compositionOf([
+              step({ ...pathInput, apiVersion: "wasm.fn.crosplane.io/v1" }),
+              step({ ...pathInput, apiVersion: "wasm.fn.crosplane.io/v1" }),
+              step(null),
+            ]),
+          ),
+        },
+        want: "and no Input; passed over: steps with an input of wasm.fn.crosplane.io/v1 Input: 2, steps without an input that says what it is: 1; --function-name judges the steps that call a function, whatever their input is\n",
+      },
+      {
+        name: "Compositions without steps",
+        files: {
+          "f.yaml": ["Pipelin\u001b", 1, null]
+            .map((mode) =>
+              JSON.stringify({
+                ...compositionOf([]),
+                spec: {
+                  mode,
+                  pipeline: mode === null ? [] : [step(pathInput)],
+                },
+              }),
+            )
+            .join("\n"),
+        },
+        want: 'and no Input; passed over: Compositions of mode "Pipelin\\u001b": 1, Compositions of mode 1: 1, Compositions without pipeline steps: 1\n',
+      },
+      {
+        name: "steps that call nothing",
+        files: {
+          "f.yaml": JSON.stringify(compositionOf([{ functionRef: {} }])),
+        },
+        flags: ["--function-name=mine"],
+        want: "; passed over: steps that call no function: 1\n",
+      },
+      {
+        name: "many kinds of documents",
+        files: {
+          "f.yaml": Array.from({ length: 13 }, (_, i) => `kind: K${i}\n`).join(
+            "---\n",
+          ),
+        },
+        want: "documents of K9: 1, and 3 other kinds\n",
       },
       {
         name: "no step of the function",
         files: { "f.yaml": JSON.stringify(compositionOf([step(pathInput)])) },
         flags: ["--function-name=mine\u001b"],
-        want: 'validate: nothing to judge: found no pipeline step that calls the function "mine\\u001b", and no Input\n',
+        want: 'validate: nothing to judge: found no pipeline step that calls the function "mine\\u001b" of --function-name, and no Input; passed over: steps that call "function-wasm": 1\n',
       },
       {
         name: "an input that is no object",
@@ -1544,7 +1644,11 @@ requires:
 
       expect(
         await validateFile([input], [], { policies: { compile } }),
-      ).toEqual({ code: 2, stdout: "", stderr: "validate: no thread\n" });
+      ).toEqual({
+        code: 2,
+        stdout: "",
+        stderr: "validate: f.yaml: Input document[0]: no thread\n",
+      });
     });
 
     it("is for one bad file of several, which hides nothing about the others", async () => {
@@ -1565,6 +1669,32 @@ requires:
         "",
       ]);
     });
+
+    it.each([
+      {
+        name: "is not there",
+        at: "gone",
+        want: /^validate: --module-dir: ENOENT[^\n]*\n$/,
+      },
+      {
+        name: "is none",
+        at: "f.yaml",
+        want: /^validate: --module-dir: expected a directory, got \S*f\.yaml\n$/,
+      },
+    ])(
+      "is for a --module-dir that $name, if modules are looked at",
+      async ({ at, want }) => {
+        const place = await filesOf({ "f.yaml": JSON.stringify(pathInput) });
+        const argv = [join(place, "f.yaml"), `--module-dir=${join(place, at)}`];
+
+        const resolved = await validate([...argv, "--resolve"]);
+        const judged = await validate(argv);
+
+        expect(resolved).toMatchObject({ code: 2, stdout: "" });
+        expect(resolved.stderr).toMatch(want);
+        expect(judged).toMatchObject({ code: 0, stderr: "" });
+      },
+    );
 
     it("is for the standard input given twice", async () => {
       expect(await validate(["-", "-"])).toEqual({
@@ -1629,6 +1759,38 @@ requires:
       expect(
         (await validateFile([input], ["--allow-unpinned-tags"])).code,
       ).toBe(0);
+    });
+
+    it.each([
+      { argv: ["--allow-unpinned-tags=true"], code: 0 },
+      { argv: ["--allow-unpinned-tags=false"], code: 1 },
+      { argv: ["--allow-unpinned-tags", "--no-allow-unpinned-tags"], code: 1 },
+    ])("reads the switch of $argv", async ({ argv, code }) => {
+      const input = ociInput({ ref: "ghcr.io/example/greeter:1" });
+      const env = { ALLOW_UNPINNED_TAGS: String(code === 1) };
+
+      expect((await validateFile([input], argv, { env })).code).toBe(code);
+    });
+
+    it("takes the file after a switch for a file", async () => {
+      const input = ociInput({ ref: "ghcr.io/example/greeter:1" });
+      const place = await filesOf({ true: JSON.stringify(input) });
+
+      const outcome = await validate([
+        "--allow-unpinned-tags",
+        join(place, "true"),
+      ]);
+
+      expect(outcome).toMatchObject({ code: 0, stderr: "" });
+    });
+
+    it("refuses a switch that is neither on nor off", async () => {
+      const outcome = await validateFile([], ["--allow-unpinned-tags=maybe"]);
+
+      expect(outcome.code).toMatchObject({
+        code: "flag-invalid",
+        message: `--allow-unpinned-tags: expected true or false, got "maybe"`,
+      });
     });
   });
 });

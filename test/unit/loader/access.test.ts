@@ -279,8 +279,8 @@ describe("loader/access: who was refused", () => {
 describe("loader/access, through the loader", () => {
   const WASM = Buffer.from("\0asm\x01\0\0\0 a private module");
   const MANIFEST = '{"private":"manifest"}';
-  const OWNER: Login = { username: "owner", password: "right" };
-  const WRONG: Login = { username: "owner", password: "wrong" };
+  const OWNER: Login = { username: "owner", password: "hunter2-right" };
+  const WRONG: Login = { username: "owner", password: "hunter2-wrong" };
 
   let registry: ScriptedRegistry;
 

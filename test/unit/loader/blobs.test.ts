@@ -294,7 +294,7 @@ describe("loader/blobs", () => {
 
   it("does not tell what lies where the registry sent on to", async () => {
     const from = origin([
-      { chunks: ["the crown jewels"], sentOnTo: "inside.test" },
+      { chunks: ["crown of hunter2"], sentOnTo: "inside.test" },
     ]);
 
     await expect(blobs.obtain(DIGEST, from, openScope())).rejects.toMatchObject(

@@ -31,13 +31,18 @@ let dir: string;
 let file: string;
 let nowMs: number;
 let cache: DigestCache;
+let hashed: number[];
 
 describe("loader/digest-cache", () => {
   beforeEach(() => {
     dir = mkdtempSync(path.join(tmpdir(), "function-wasm-digests-"));
     file = path.join(dir, "a.wasm");
     nowMs = Date.now() + HOUR_MS;
-    cache = createDigestCache({ nowMs: () => nowMs, monotonicMs: () => nowMs });
+    hashed = [];
+    cache = createDigestCache(
+      { nowMs: () => nowMs, monotonicMs: () => nowMs },
+      (seconds) => hashed.push(seconds),
+    );
   });
   afterEach(() => {
     rmSync(dir, { recursive: true });
@@ -78,6 +83,19 @@ describe("loader/digest-cache", () => {
     await cache.digestOf(file, stats, caller());
 
     expect(await cache.digestOf(missing(), stats, caller())).toMatchObject(OK);
+  });
+
+  it("tells how long a file took that was read, and of no other", async () => {
+    const stats = writeFile("a");
+
+    const first = cache.digestOf(file, stats, caller());
+    const shared = cache.digestOf(file, stats, caller());
+    nowMs += 250;
+    await Promise.all([first, shared]);
+    await cache.digestOf(file, stats, caller());
+    await cache.digestOf(missing(), writeFile("bb"), caller());
+
+    expect(hashed).toEqual([0.25]);
   });
 
   it("says of a file whether it is remembered", async () => {

@@ -63,7 +63,7 @@ describe("loader/http-modules", () => {
       serve("/m.wasm", { status: 200, body: WASM });
       const port = server.authority.replace("127.0.0.1", "");
       const source = atUrl(
-        `HTTP://127.1${port}/a/%2e%2e/%6d.wasm?sig=s3cret`,
+        `HTTP://127.1${port}/a/%2e%2e/%6d.wasm?sig=hunter2`,
         DIGEST,
       );
       const test = open();
@@ -71,7 +71,7 @@ describe("loader/http-modules", () => {
       const found = await resolve(test, source);
       const file = await found.module.locate();
 
-      expect(asked()).toEqual(["GET /m.wasm?sig=s3cret"]);
+      expect(asked()).toEqual(["GET /m.wasm?sig=hunter2"]);
       expect(server.requests[0]?.headers.host).toBe(server.authority);
       const description = `HTTP ${server.url}/m.wasm`;
       expect(found).toMatchObject({
@@ -157,7 +157,7 @@ describe("loader/http-modules", () => {
       serve("/m", { status: 200, body: body() });
 
       await expect(
-        load(open({ maxModuleBytes }), at("/m?s3cret")),
+        load(open({ maxModuleBytes }), at("/m?hunter2")),
       ).rejects.toMatchObject({
         code: "module-too-large",
         message: `cannot resolve module: module HTTP ${server.url}/m: the file, by --max-module-size, is too large, expected at most ${maxModuleBytes} bytes, got ${got}`,
@@ -193,7 +193,7 @@ describe("loader/http-modules", () => {
     });
 
     it("that answers with 500 is asked three times, and no more", async () => {
-      serve("/m", { status: 500, body: "s3cret words" });
+      serve("/m", { status: 500, body: "hunter2 words" });
 
       await expect(load(open(), at("/m"))).rejects.toMatchObject({
         code: "registry-unreachable",
@@ -474,7 +474,7 @@ describe("loader/http-modules", () => {
     it("is followed for a source from the Input, and asked about nowhere", async () => {
       const other = await anotherServer();
       other.intercept(() => ({ status: 200, body: WASM }));
-      redirect("/m", `${other.url}/x?sig=s`);
+      redirect("/m", `${other.url}/x?sig=hunter2`);
 
       expect(await load(open(), at("/m"))).toEqual(WASM);
       expect(other.requests.map(({ path: to }) => to)).toEqual(["/x"]);
@@ -505,7 +505,7 @@ describe("loader/http-modules", () => {
       const secure = await anotherServer({ tls });
       secure.intercept(({ path: to }) =>
         to === "/m"
-          ? { status: 302, headers: { location: `${server.url}/m?s3cret` } }
+          ? { status: 302, headers: { location: `${server.url}/m?hunter2` } }
           : { status: 200, body: WASM },
       );
       const test = open({ registryCas: new Map([[secure.authority, ca]]) });
@@ -521,20 +521,20 @@ describe("loader/http-modules", () => {
     });
 
     it("may not lead to http on another machine", async () => {
-      redirect("/m", "http://modules.test/m?s3cret");
+      redirect("/m", "http://modules.test/m?hunter2");
 
       const refusal: unknown = await load(open(), at("/m")).catch(
         (thrown: unknown) => thrown,
       );
 
       expect(refusal).toMatchObject({ code: "plain-http-refused" });
-      expect(String(refusal)).not.toContain("s3cret");
+      expect(String(refusal)).not.toContain("hunter2");
       expect(kept()).toEqual([]);
     });
 
     it.each([
-      { name: "a file", to: "file:///etc/passwd?s3cret" },
-      { name: "a user name", to: "https://me:s3cret@modules.test/m" },
+      { name: "a file", to: "file:///etc/passwd?hunter2" },
+      { name: "a user name", to: "https://me:hunter2@modules.test/m" },
     ])("may not lead to $name", async ({ to }) => {
       redirect("/m", to);
 
@@ -543,7 +543,7 @@ describe("loader/http-modules", () => {
       );
 
       expect(refusal).toMatchObject({ code: "redirect-refused" });
-      expect(String(refusal)).not.toContain("s3cret");
+      expect(String(refusal)).not.toContain("hunter2");
       expect(kept()).toEqual([]);
     });
 
@@ -551,10 +551,13 @@ describe("loader/http-modules", () => {
       const other = await anotherServer();
       other.intercept(({ path: to }) =>
         to === "/b"
-          ? { status: 307, headers: { location: `${server.url}/c?sig=2` } }
+          ? {
+              status: 307,
+              headers: { location: `${server.url}/c?sig=hunter2` },
+            }
           : "pass",
       );
-      redirect("/m", `${other.url}/b?sig=1`);
+      redirect("/m", `${other.url}/b?sig=hunter2`);
       serve("/c", { status: 200, body: WASM });
       const lax = fence("lax");
 
@@ -728,15 +731,15 @@ describe("loader/http-modules", () => {
     serve("/end", { status: 200, body: WASM });
     serve("/wasmfn.yaml", { status: 200, body: MANIFEST });
     serve("/other", { status: 200, body: OTHER });
-    serve("/loop", { status: 302, headers: { location: "/loop?s3cret=2" } });
+    serve("/loop", { status: 302, headers: { location: "/loop?hunter2=2" } });
     serve("/broken", { status: 200, body: "x", ending: "drop" });
-    redirect("/moved", "/end?s3cret=1");
-    redirect("/away", "http://modules.test/?s3cret=1");
+    redirect("/moved", "/end?hunter2=1");
+    redirect("/away", "http://modules.test/?hunter2=1");
     const test = open({ maxModuleBytes: 100 });
     serve("/large", { status: 200, body: Buffer.alloc(101) });
     const manifest = (to: string) =>
-      atUrl(`${server.url}/m?s3cret=1`, DIGEST, {
-        href: `${server.url}${to}?s3cret=1`,
+      atUrl(`${server.url}/m?hunter2=1`, DIGEST, {
+        href: `${server.url}${to}?hunter2=1`,
         digest: digestOf(MANIFEST),
       });
     const attempt = async (source: ModuleSource): Promise<unknown> => {
@@ -755,23 +758,23 @@ describe("loader/http-modules", () => {
       ...["/m", "/moved", "/gone", "/other", "/loop"],
       ...["/away", "/large", "/broken"],
     ])
-      outcomes.push(await attempt(at(`${to}?s3cret=1`)));
+      outcomes.push(await attempt(at(`${to}?hunter2=1`)));
     for (const to of ["/wasmfn.yaml", "/gone", "/other"])
       outcomes.push(await attempt(manifest(to)));
     await server.stop();
-    outcomes.push(await attempt(at("/new?s3cret=1")));
+    outcomes.push(await attempt(at("/new?hunter2=1")));
 
     expect(outcomes.filter((outcome) => outcome instanceof Error)).toHaveLength(
       9,
     );
     const said = [...outcomes.map(everythingIn), JSON.stringify(test.lines)];
-    expect(said.join("\n")).not.toMatch(/s3cret/i);
+    expect(said.join("\n")).not.toMatch(/hunter2/i);
     const files = filesIn(dir);
     // The salt, three proofs, the module and its manifest.
     expect(files).toHaveLength(6);
     for (const file of files)
       expect(file + readFileSync(path.join(dir, file), "latin1")).not.toMatch(
-        /s3cret/i,
+        /hunter2/i,
       );
   });
 });

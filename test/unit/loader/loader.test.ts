@@ -57,6 +57,28 @@ describe("loader/loader", () => {
     });
   });
 
+  it("counts a file that is read and hashed, not its manifest nor what is remembered", async () => {
+    const file = path.join(dir, "a.wasm");
+    writeFileSync(file, "module");
+    writeFileSync(path.join(dir, "a.yaml"), "abi: 1");
+    const world = open({ moduleDir: dir });
+    const { loader, counted } = world;
+    // Written this recently, they would not be remembered.
+    world.advance(3_600_000);
+    const resolve = async () => {
+      const source = at("a.wasm", "a.yaml");
+      const found = await loader.resolve(source, NOTHING, openScope());
+      await found.readManifest(openScope());
+      return counted;
+    };
+
+    expect(await resolve()).toEqual(["fetched path"]);
+    world.advance(10_000);
+    expect(await resolve()).toEqual(["fetched path"]);
+    writeFileSync(file, "another");
+    expect(await resolve()).toEqual(["fetched path", "fetched path"]);
+  });
+
   it("refuses a Path source without --module-dir", async () => {
     const { loader } = open({ moduleDir: null });
 

@@ -227,7 +227,7 @@ describe("loader/manifest-file", () => {
       write("huge", "");
       truncateSync(path.join(dir, "huge"), 2 ** 40);
       mkdirSync(path.join(dir, "sub"));
-      writeFileSync(path.join(root, "secret"), "secret");
+      writeFileSync(path.join(root, "secret"), "hunter2");
       symlinkSync("../secret", path.join(dir, "out"));
       execFileSync("mkfifo", [path.join(dir, "fifo")]);
 

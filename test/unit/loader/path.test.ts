@@ -340,7 +340,7 @@ describe("loader/path", () => {
       write("huge", "");
       truncateSync(path.join(dir, "huge"), 2 ** 40);
       write("sub/a.wasm", "a");
-      writeFileSync(path.join(root, "secret"), "secret");
+      writeFileSync(path.join(root, "secret"), "hunter2");
       writeFileSync(path.join(mkdir("modules-old"), "a.wasm"), "a");
       execFileSync("mkfifo", [path.join(dir, "fifo")]);
       for (const [link, target] of [

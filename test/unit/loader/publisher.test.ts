@@ -96,7 +96,7 @@ describe("loader/publisher push", () => {
 
   it.each([
     { name: "no credential", login: null },
-    { name: "a wrong one", login: { ...LOGIN, password: "wrong-secret" } },
+    { name: "a wrong one", login: { ...LOGIN, password: "hunter2-wrong" } },
   ])(
     "says what it cannot push with $name, and no secret",
     async ({ login }) => {
@@ -112,7 +112,7 @@ describe("loader/publisher push", () => {
           `^cannot push ${registry.host}/${REPOSITORY}:v1: ${registry.host}`,
         ) as string,
       });
-      expect(String(error)).not.toContain("wrong-secret");
+      expect(String(error)).not.toContain("hunter2-wrong");
       expect(store.blobs.size).toBe(0);
     },
   );

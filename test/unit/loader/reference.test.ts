@@ -119,8 +119,8 @@ describe("loader/reference", () => {
 
     it.each([
       // junk in the registry (C32)
-      { text: `user:pw@ghcr.io/x@${DIGEST}`, want: USER },
-      { text: "user:pw@ghcr.io/x:v1", want: USER },
+      { text: `user:hunter2@ghcr.io/x@${DIGEST}`, want: USER },
+      { text: "user:hunter2@ghcr.io/x:v1", want: USER },
       { text: `user@ghcr.io@x@${DIGEST}`, want: USER },
       { text: `@ghcr.io/x@${DIGEST}`, want: USER },
       {
@@ -155,7 +155,7 @@ describe("loader/reference", () => {
         want: `a reference has no "https://"${FORM}`,
       },
       {
-        text: "OCI://user:pw@ghcr.io/x:v1",
+        text: "OCI://user:hunter2@ghcr.io/x:v1",
         want: `a reference has no "OCI://"${FORM}`,
       },
       {

@@ -13,7 +13,7 @@ import {
   WASM,
 } from "./pulling.js";
 
-const LOGIN = { username: "u", password: "p:w" };
+const LOGIN = { username: "u", password: "hunter2:w" };
 const LOGIN_AUTH = auth(LOGIN.username, LOGIN.password);
 const MANIFEST = '{"name":"greeter"}';
 
@@ -158,10 +158,13 @@ describe("loader/registry-cases", () => {
   });
 
   it.each([
-    { answer: { access_token: "t" }, usableS: 54 },
-    { answer: { token: "t", expires_in: 0 }, usableS: 54 },
-    { answer: { token: "t", expires_in: "300" }, usableS: 270 },
-    { answer: { token: "", access_token: "t", expires_in: 300 }, usableS: 270 },
+    { answer: { access_token: "hunter2" }, usableS: 54 },
+    { answer: { token: "hunter2", expires_in: 0 }, usableS: 54 },
+    { answer: { token: "hunter2", expires_in: "300" }, usableS: 270 },
+    {
+      answer: { token: "", access_token: "hunter2", expires_in: 300 },
+      usableS: 270,
+    },
   ])(
     "[C05] uses the token of $answer for $usableS s",
     async ({ answer, usableS }) => {
@@ -171,7 +174,7 @@ describe("loader/registry-cases", () => {
         if (asks === "/token")
           return { status: 200, body: JSON.stringify(answer) };
         if (headers.authorization === undefined) return "pass";
-        expect(headers.authorization).toBe("Bearer t");
+        expect(headers.authorization).toBe("Bearer hunter2");
         return "pass";
       });
       const loading = rig.loader();
@@ -254,7 +257,7 @@ describe("loader/registry-cases", () => {
         hasAuthorization && asks.includes("/blobs/")
           ? {
               status: 307,
-              headers: { location: `${base}${asks}?sig=s%2Fx%3D%3D` },
+              headers: { location: `${base}${asks}?sig=hunter2%2Fx%3D%3D` },
             }
           : "pass",
       );
@@ -270,7 +273,7 @@ describe("loader/registry-cases", () => {
       expect(manifest).toBe(MANIFEST);
       expect(asked(storage)).toEqual(["GET blobs", "GET blobs"]);
       for (const { query, headers } of storage.requests) {
-        expect(query.get("sig")).toBe("s/x==");
+        expect(query.get("sig")).toBe("hunter2/x==");
         expect(Object.keys(headers)).not.toContain("cookie");
       }
     },
@@ -283,7 +286,7 @@ describe("loader/registry-cases", () => {
       return method === "GET" && (hop !== undefined || asks.includes("/blobs/"))
         ? {
             status: 302,
-            headers: { location: `/hop${Number(hop ?? 0) + 1}?sig=secret` },
+            headers: { location: `/hop${Number(hop ?? 0) + 1}?sig=hunter2` },
           }
         : "pass";
     });
@@ -320,7 +323,7 @@ describe("loader/registry-cases", () => {
     { location: "file:///etc/passwd", want: "HOST: redirect to file:" },
     { location: "gopher://storage.test/", want: "HOST: redirect to gopher:" },
     {
-      location: "http://u:pw@127.0.0.1:1/blob",
+      location: "http://u:hunter2@127.0.0.1:1/blob",
       want: "HOST: redirect with a user name or password to http://127.0.0.1:1/blob",
     },
     {
@@ -410,7 +413,7 @@ describe("loader/registry-cases", () => {
     const source = privateModule(registry, "org-a/x");
     registry.requireBasic(LOGIN);
     const { authority } = registry;
-    const bad = { username: "u", password: "wrong" };
+    const bad = { username: "u", password: "hunter2-wrong" };
     const credentialOf = regcred({
       [authority]: bad,
       [`${authority}/org-a`]: bad,
@@ -531,9 +534,12 @@ describe("loader/registry-cases", () => {
   });
 
   it.each([
-    { name: "with padding", value: "dTpwOnc=" },
-    { name: "without padding", value: "dTpwOnc" },
-    { name: "with line breaks", value: "dTpw\r\nOnc=\n" },
+    { name: "with padding", value: LOGIN_AUTH },
+    { name: "without padding", value: LOGIN_AUTH.replaceAll("=", "") },
+    {
+      name: "with line breaks",
+      value: `${LOGIN_AUTH.slice(0, 4)}\r\n${LOGIN_AUTH.slice(4)}\n`,
+    },
   ])("[C14] reads auth $name", async ({ value }) => {
     const source = privateModule();
     registry.requireBasic(LOGIN);
@@ -625,11 +631,11 @@ describe("loader/registry-cases", () => {
 
   it("[W7] changes an identity token for a token", async () => {
     const source = privateModule();
-    registry.requireBearer(LOGIN, { identityToken: "refresh-me" });
+    registry.requireBearer(LOGIN, { identityToken: "hunter2-refresh" });
     const credentialOf = regcred({
       [registry.authority]: {
         auth: auth("<token>", "x"),
-        identitytoken: "refresh-me",
+        identitytoken: "hunter2-refresh",
       },
     });
 

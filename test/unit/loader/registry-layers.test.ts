@@ -856,7 +856,7 @@ describe("loader/registry-layers: TLS", () => {
       method === "GET" && path.includes("/blobs/")
         ? {
             status: 307,
-            headers: { location: `${registry.url}/blob?sig=secret` },
+            headers: { location: `${registry.url}/blob?sig=hunter2` },
           }
         : "pass",
     );
@@ -883,11 +883,11 @@ describe("loader/registry-layers: TLS", () => {
     "[C01] gives the credential to a token server over https $name",
     async ({ isNamed }) => {
       const tokens = await rig.registry({ tls });
-      const login = { username: "u", password: "pw" };
+      const login = { username: "u", password: "hunter2" };
       const source = { ...publish().pinned, credentials: "regcred" };
-      tokens.intercept(() => ({ status: 200, body: '{"token":"t"}' }));
+      tokens.intercept(() => ({ status: 200, body: '{"token":"hunter2"}' }));
       registry.intercept(({ headers }) =>
-        headers.authorization === "Bearer t"
+        headers.authorization === "Bearer hunter2"
           ? "pass"
           : {
               status: 401,
@@ -910,7 +910,7 @@ describe("loader/registry-layers: TLS", () => {
         expect((await pulling).bytes).toEqual(WASM);
         expect(
           tokens.requests.map(({ headers }) => headers.authorization),
-        ).toEqual([`Basic ${auth("u", "pw")}`]);
+        ).toEqual([`Basic ${auth("u", "hunter2")}`]);
       } else {
         expect((await failureOf(pulling)).code).toBe("token-realm-refused");
         expect(tokens.requests).toEqual([]);

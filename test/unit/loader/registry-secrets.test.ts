@@ -13,7 +13,7 @@ import {
   WASM,
 } from "./pulling.js";
 
-const LOGIN = { username: "u", password: "p:w" };
+const LOGIN = { username: "u", password: "hunter2:w" };
 
 let rig: Rig;
 let registry: ScriptedRegistry;
@@ -92,14 +92,14 @@ describe("loader/registry-secrets: what is said", () => {
       internal.intercept(() => ({
         status,
         headers: { "content-type": "application/json" },
-        body: '{"errors":[{"code":"INTERNAL","message":"the-crown-jewels"}]}',
+        body: '{"errors":[{"code":"INTERNAL","message":"the-crown-hunter2"}]}',
       }));
       const sendOn = (part: string) =>
         registry.intercept(({ method, path: asks }) =>
           method === "GET" && asks.includes(part)
             ? {
                 status: 307,
-                headers: { location: `${internal.url}/x?sig=secret-sig` },
+                headers: { location: `${internal.url}/x?sig=hunter2-sig` },
               }
             : "pass",
         );
@@ -112,7 +112,7 @@ describe("loader/registry-secrets: what is said", () => {
       const sentOn = `${registry.authority} sent on to ${internal.authority}: ${want}`;
       for (const error of [ofBlob, ofManifest]) {
         expect(error.message.endsWith(`: ${sentOn}`), error.message).toBe(true);
-        expectNothingOf(["crown", "INTERNAL", "secret-sig"], error);
+        expectNothingOf(["crown", "INTERNAL", "hunter2-sig"], error);
       }
     },
   );
@@ -122,13 +122,16 @@ describe("loader/registry-secrets: what is said", () => {
     internal.intercept(() => ({
       status: 401,
       headers: { "www-authenticate": 'Bearer realm="https://the.crown/t"' },
-      body: "the-crown-jewels",
+      body: "the-crown-hunter2",
     }));
     const source = privateModule();
     registry.requireBasic(LOGIN);
     registry.intercept(({ method, path: asks, hasAuthorization }) =>
       method === "GET" && hasAuthorization && asks.includes("/blobs/")
-        ? { status: 307, headers: { location: `${internal.url}/x?sig=s` } }
+        ? {
+            status: 307,
+            headers: { location: `${internal.url}/x?sig=hunter2` },
+          }
         : "pass",
     );
     const credentialOf = regcred({ [registry.authority]: LOGIN });
@@ -145,11 +148,11 @@ describe("loader/registry-secrets: what is said", () => {
   });
 
   it.each([
-    { name: "text", body: "the-crown-jewels" },
-    { name: "JSON", body: '{"mediaType":"the-crown-jewels"}' },
+    { name: "text", body: "the-crown-hunter2" },
+    { name: "JSON", body: '{"mediaType":"the-crown-hunter2"}' },
     {
       name: "JSON with a name twice",
-      body: '{"the-crown-jewels":1,"the-crown-jewels":2}',
+      body: '{"the-crown-hunter2":1,"the-crown-hunter2":2}',
     },
   ])(
     "tells nothing of $name that a redirect's target gives instead of a tag's manifest",

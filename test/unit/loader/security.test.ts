@@ -38,7 +38,7 @@ const MAX_MANIFEST_BYTES = 256 * 1024;
 const RECHECK_MS = 600_000;
 /** Failures are remembered for 5 s. */
 const FORGOTTEN_MS = 5_001;
-const OWNER = { username: "owner", password: "right" };
+const OWNER = { username: "owner", password: "hunter2-right" };
 
 let rig: Rig;
 let registry: ScriptedRegistry;
@@ -389,7 +389,7 @@ describe("loader/http/redirects, through the loader: a server that gives no answ
 
 describe("loader: other bytes where a registry sends on to", () => {
   // Of sizes that are no time in ms.
-  const small = Buffer.from("the crown jewels".repeat(625));
+  const small = Buffer.from("crown of hunter2".repeat(625));
   const bodies = [
     { name: "a few", bytes: small, isLengthTold: true },
     {

@@ -120,6 +120,21 @@ describe("loader/oci/tags: what it falls back to", () => {
       );
       expect(expecting.content).toBe("one");
     });
+
+    it("null allows none, and is no flag's value", async () => {
+      const { world, digest } = await openWarmWorld();
+      const loader = world.open({
+        tags: { resolveIntervalMs: 0, maxStalenessMs: null },
+      });
+      answerTag(world, () => status(503));
+
+      const refusal = await refusalOf(loader.load());
+      const expecting = await loader.load({ expectedDigest: digest });
+
+      expect(refusal.code).toBe("registry-unreachable");
+      expect(refusal.message).toMatch(/: HTTP 503 [^;]*$/u);
+      expect(expecting.content).toBe("one");
+    });
   });
 
   it("[R15] warns once per change, and tells when the registry answers again", async () => {

@@ -30,7 +30,7 @@ describe("loader: questions about tags", () => {
   it("are not shared with somebody else's credential", async () => {
     const world = await openTagWorld();
     world.publish("one");
-    const login = { username: "alice", password: "a password" };
+    const login = { username: "alice", password: "hunter2" };
     world.registry.requireBasic(login);
     const loader = world.open();
 
@@ -76,7 +76,7 @@ describe("loader: questions about tags", () => {
   it("--tag-resolve-interval: nobody else's answer is used", async () => {
     const world = await openTagWorld();
     world.publish("one");
-    world.registry.requireBasic({ username: "alice", password: "a password" });
+    world.registry.requireBasic({ username: "alice", password: "hunter2" });
     const loader = world.open({
       tags: { resolveIntervalMs: 60_000, maxStalenessMs: 3_600_000 },
     });

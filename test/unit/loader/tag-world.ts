@@ -201,7 +201,7 @@ const anybody: PullContext = { credentialOf: () => null, redirectFence: null };
 function signedInAs(user: string): PullContext {
   const data = new Map([
     ["username", Buffer.from(user)],
-    ["password", Buffer.from("a password")],
+    ["password", Buffer.from("hunter2")],
   ]);
   return { credentialOf: () => data, redirectFence: null };
 }

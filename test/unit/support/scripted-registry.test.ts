@@ -13,8 +13,8 @@ import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "../function/certificates.js";
 
 const WASM = Buffer.from("\0asm module");
-const LOGIN = { username: "tester", password: "secret" };
-const BASIC = { authorization: `Basic ${btoa("tester:secret")}` };
+const LOGIN = { username: "tester", password: "hunter2" };
+const BASIC = { authorization: `Basic ${btoa("tester:hunter2")}` };
 
 let registry: ScriptedRegistry;
 
@@ -293,12 +293,12 @@ describe("support/scripted-registry authentication", () => {
     { name: "a password grant", init: form("password", LOGIN), want: 200 },
     {
       name: "a wrong password",
-      init: form("password", { ...LOGIN, password: "wrong" }),
+      init: form("password", { ...LOGIN, password: "hunter2-wrong" }),
       want: 401,
     },
     {
       name: "an identity token",
-      init: form("refresh_token", { refresh_token: "identity" }),
+      init: form("refresh_token", { refresh_token: "hunter2-identity" }),
       want: 200,
     },
     {
@@ -307,7 +307,7 @@ describe("support/scripted-registry authentication", () => {
       want: 401,
     },
   ])("answers $name with $want at /token", async ({ init, want }) => {
-    registry.requireBearer(LOGIN, { identityToken: "identity" });
+    registry.requireBearer(LOGIN, { identityToken: "hunter2-identity" });
 
     expect((await ask("/token", init)).status).toBe(want);
   });

@@ -266,6 +266,14 @@ requires:
     expect(outcome.stderr).toContain("--manifest is for a file");
   });
 
+  it("refuses --manifest with --no-manifest", async () => {
+    await expect(
+      inspect(["./a.wasm", "--manifest=x.yaml", "--no-manifest"]),
+    ).rejects.toThrow(
+      "option '--manifest' cannot be used with option '--no-manifest'",
+    );
+  });
+
   it("says what the Docker config lacks", async () => {
     registry.addModule("a/b", { wasm: WASM, tag: "v1" });
     const dir = await dirOf({

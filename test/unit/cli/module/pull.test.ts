@@ -1,5 +1,5 @@
-import { mkdir, readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, symlink } from "node:fs/promises";
+import { join, relative } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
@@ -128,11 +128,111 @@ requires:
     expect(await readFile(join(dir, file), "utf8")).not.toBe("precious");
   });
 
+  it("ends with 2 for a registry that gives no answer, and names no flag that it lacks", async () => {
+    const dir = await dirOf();
+    publish({});
+    await registry.stop();
+
+    const outcome = await pull([
+      `${location()}:v1`,
+      `--output-file=${join(dir, "fn.wasm")}`,
+    ]);
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(outcome.stderr).toMatch(/:v1: .*ECONNREFUSED/);
+    expect(outcome.stderr).not.toContain("--");
+  });
+
   it("asks no registry when the module's file is there", async () => {
     const dir = await dirOf({ "fn.wasm": "precious" });
 
     await pull([`${location()}:v1`, `--output-file=${join(dir, "fn.wasm")}`]);
 
+    expect(registry.requests).toEqual([]);
+  });
+
+  it.each([
+    {
+      name: "one name",
+      files: (dir: string) => [join(dir, "a.wasm"), join(dir, "a.wasm")],
+    },
+    {
+      name: "two ways to write it",
+      files: (dir: string) => [
+        join(dir, "a.wasm"),
+        `${relative(process.cwd(), dir)}/./sub/../a.wasm`,
+      ],
+    },
+    {
+      name: "a link to its directory",
+      files: (dir: string) => [
+        join(dir, "sub", "a.wasm"),
+        join(dir, "link", "a.wasm"),
+      ],
+    },
+    {
+      name: "a directory that is not there",
+      files: (dir: string) => [
+        join(dir, "gone", "a.wasm"),
+        `${dir}/gone/../gone/a.wasm`,
+      ],
+    },
+    {
+      name: "the manifest's own name",
+      files: (dir: string) => [join(dir, "wasmfn.yaml")],
+      byDefault: " (by default wasmfn.yaml beside the module)",
+    },
+  ])(
+    "refuses to write both to one file: $name",
+    async ({ files, byDefault = "" }) => {
+      const dir = await dirOf();
+      await mkdir(join(dir, "sub"));
+      await symlink("sub", join(dir, "link"));
+      publish({ manifest: MANIFEST });
+      const [wasmFile = "", manifestFile] = files(dir);
+      const argv = [
+        `${location()}:v1`,
+        `--output-file=${wasmFile}`,
+        ...(manifestFile === undefined
+          ? []
+          : [`--manifest-file=${manifestFile}`]),
+      ];
+
+      const outcomes = [await pull(argv), await pull([...argv, "--force"])];
+
+      for (const outcome of outcomes)
+        expect(outcome).toEqual({
+          code: 2,
+          stdout: "",
+          stderr: `module pull: --output-file and --manifest-file${byDefault} are the same file, "${wasmFile}"\n`,
+        });
+      expect((await readdir(dir)).sort()).toEqual(["link", "sub"]);
+      expect(await readdir(join(dir, "sub"))).toEqual([]);
+      expect(registry.requests).toEqual([]);
+    },
+  );
+
+  it("writes a module under the manifest's name when there is to be none", async () => {
+    const dir = await dirOf();
+    publish({ manifest: MANIFEST });
+    const file = join(dir, "wasmfn.yaml");
+
+    const { code } = await pull([
+      `${location()}:v1`,
+      `--output-file=${file}`,
+      "--no-manifest-file",
+    ]);
+
+    expect(code).toBe(0);
+    expect(await readFile(file)).toEqual(WASM);
+  });
+
+  it("refuses --manifest-file with --no-manifest-file", async () => {
+    await expect(
+      pull([`${location()}:v1`, "--manifest-file=a", "--no-manifest-file"]),
+    ).rejects.toThrow(
+      "option '--manifest-file' cannot be used with option '--no-manifest-file'",
+    );
     expect(registry.requests).toEqual([]);
   });
 
@@ -228,6 +328,11 @@ requires:
       name: "a tag that is not there",
       ref: () => `${location()}:gone`,
       want: /^module pull: cannot resolve module: module OCI .*:gone: /,
+    },
+    {
+      name: "a scheme",
+      ref: () => `oci://${location()}:v1`,
+      want: /^module pull: reference: a reference has no "oci:\/\/", expected registry\/repository with a tag or a digest\n$/,
     },
     {
       name: "neither tag nor digest",

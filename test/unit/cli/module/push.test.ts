@@ -184,6 +184,7 @@ requires:
 
     const refused = await push([join(dir, "b.wasm"), target("v1")]);
     const kept = digestOf("v1");
+    const second = await push([join(dir, "b.wasm"), target("other")]);
     const moved = await push([
       join(dir, "b.wasm"),
       target("v1"),
@@ -191,10 +192,9 @@ requires:
     ]);
 
     expect(refused).toMatchObject({ code: 2, stdout: "" });
-    expect(lastLine(refused.stderr)).toMatch(
-      new RegExp(
-        `^module push: cannot push ${registry.host}/${REPOSITORY}:v1: .* leads to ${first} already`,
-      ),
+    expect(second.code).toBe(0);
+    expect(lastLine(refused.stderr)).toBe(
+      `module push: cannot push ${registry.host}/${REPOSITORY}:v1: the tag leads to ${first} already, and is not moved to ${digestOf("other")}; --overwrite moves it`,
     );
     expect(kept).toBe(first);
     expect(moved.code).toBe(0);
@@ -409,6 +409,11 @@ requires:
       want: /^module push: reference: (?!.*hunter2)/,
     },
     { name: "no name", ref: "A", want: /^module push: reference: / },
+    {
+      name: "a scheme",
+      ref: "oci://example.com/a:v1",
+      want: /^module push: reference: a reference has no "oci:\/\/", expected registry\/repository\[:tag\]\n$/,
+    },
   ])("refuses a reference with $name", async ({ ref, want }) => {
     const dir = await dirOf({ "a.wasm": WASM });
 
@@ -449,6 +454,20 @@ requires:
 
     expect(outcome).toMatchObject({ code: 2, stdout: "" });
     expect(lastLine(outcome.stderr)).toContain("wasmfn.yaml");
+    expect(registry.asked).toEqual([]);
+  });
+
+  it.each([
+    ["--manifest=x.yaml", "--no-manifest"],
+    ["--no-manifest", "--manifest=x.yaml"],
+  ])("refuses %s with %s", async (...options) => {
+    const dir = await dirOf({ "a.wasm": WASM });
+
+    await expect(
+      push([join(dir, "a.wasm"), target("v1"), ...options]),
+    ).rejects.toThrow(
+      "option '--manifest' cannot be used with option '--no-manifest'",
+    );
     expect(registry.asked).toEqual([]);
   });
 

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Command } from "commander";
-import { onTestFinished, vi } from "vitest";
+import { onTestFinished } from "vitest";
 
 import { addModuleCommand } from "../../../../src/cli/module.js";
 import type { Environment } from "../../../../src/config.js";
 import type { Engine, EngineOptions } from "../../../../src/engine/index.js";
 import type { Digest } from "../../../../src/ports.js";
+import { captureWrites } from "../../../support/captured-writes.js";
 import { fakeEngine, realClock } from "../../function/fixtures.js";
 
 /** What a command did. */
@@ -32,13 +33,7 @@ export async function runModule(
   argv: readonly string[],
   world: World = {},
 ): Promise<Outcome> {
-  const written = { stdout: "", stderr: "" };
-  const spies = (["stdout", "stderr"] as const).map((name) =>
-    vi.spyOn(process[name], "write").mockImplementation((chunk) => {
-      written[name] += String(chunk);
-      return true;
-    }),
-  );
+  const { written, restore } = captureWrites();
   const program = new Command().exitOverride();
   addModuleCommand(program, {
     env: world.env ?? {},
@@ -56,7 +51,7 @@ export async function runModule(
     code = process.exitCode;
   } finally {
     process.exitCode = undefined;
-    for (const spy of spies) spy.mockRestore();
+    restore();
   }
   return { code, ...written };
 }

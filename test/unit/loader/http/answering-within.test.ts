@@ -7,7 +7,7 @@ import type { RequestScope } from "../../../../src/ports.js";
 import { createRequestScope } from "../../../../src/request-scope.js";
 import { answer, endless, get } from "./doubles.js";
 
-const request = get("https://h.test:8443/a?secret");
+const request = get("https://h.test:8443/a?hunter2");
 const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
 
 beforeEach(() => {

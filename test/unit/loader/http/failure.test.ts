@@ -91,7 +91,7 @@ describe("loader/http/failure", () => {
       want: "the answer is not valid HTTP",
     },
   ])("$name is $code", ({ name, code, want }) => {
-    const error = Object.assign(new Error("SECRET"), { code: name });
+    const error = Object.assign(new Error("hunter2"), { code: name });
 
     const failure = failureOf(error, "h.test", "headers");
 
@@ -103,9 +103,9 @@ describe("loader/http/failure", () => {
   });
 
   it.each([
-    { thrown: new TypeError("SECRET"), want: "TypeError" },
-    { thrown: Object.assign(new Error("SECRET"), { code: 7 }), want: "Error" },
-    { thrown: "SECRET", want: "unknown error" },
+    { thrown: new TypeError("hunter2"), want: "TypeError" },
+    { thrown: Object.assign(new Error("hunter2"), { code: 7 }), want: "Error" },
+    { thrown: "hunter2", want: "unknown error" },
   ])("shows nothing of $thrown", ({ thrown, want }) => {
     expect(failureOf(thrown, "h.test", "body")).toMatchObject({
       code: "answer-invalid",

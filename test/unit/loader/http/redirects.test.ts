@@ -10,13 +10,13 @@ import { answer, endless, get, scripted } from "./doubles.js";
 const HEADERS = {
   accept: "a/b",
   "accept-encoding": "identity",
-  authorization: "Bearer secret",
-  cookie: "secret",
+  authorization: "Bearer hunter2",
+  cookie: "hunter2",
   "if-none-match": '"x"',
-  "proxy-authorization": "secret",
+  "proxy-authorization": "hunter2",
   range: "bytes=0-1",
   "user-agent": "t",
-  "x-token": "secret",
+  "x-token": "hunter2",
 };
 const HARMLESS = {
   accept: "a/b",
@@ -28,7 +28,7 @@ const HARMLESS = {
 
 describe("loader/http/redirects", () => {
   it.each([301, 302, 303, 307, 308])("follows %d", async (status) => {
-    const moved = redirect("https://other.test/b?sig=1", status);
+    const moved = redirect("https://other.test/b?sig=hunter2", status);
     const last = answer();
     const send = scripted(moved, last);
 
@@ -39,7 +39,7 @@ describe("loader/http/redirects", () => {
 
     expect(got).toBe(last);
     expect(moved.discards).toBe(1);
-    expect(send.requests[1]).toEqual(get("https://other.test/b?sig=1"));
+    expect(send.requests[1]).toEqual(get("https://other.test/b?sig=hunter2"));
   });
 
   it.each([200, 204, 300, 304, 305, 400])(
@@ -154,7 +154,7 @@ describe("loader/http/redirects", () => {
   });
 
   it("follows five redirects and no sixth, of a URL to itself, too", async () => {
-    const loop = () => redirect("https://h.test/a?secret");
+    const loop = () => redirect("https://h.test/a?hunter2");
     const last = answer();
     const five = scripted(loop(), loop(), loop(), loop(), loop(), last);
     const six = scripted(loop(), loop(), loop(), loop(), loop(), loop());
@@ -214,7 +214,7 @@ describe("loader/http/redirects", () => {
       want: "h.test: redirect from https to http://localhost:1/a",
     },
     {
-      location: "https://user:secret@h.test/a?s",
+      location: "https://user:hunter2@h.test/a?s",
       want: "h.test: redirect with a user name or password to https://h.test/a",
     },
     {
@@ -281,7 +281,10 @@ describe("loader/http/redirects", () => {
       "tells no more than its name of one that was sent on to: %s",
       async (code, text) => {
         const failure = new LoaderError(code, text);
-        const send = scripted(redirect("https://in.test:81/x?sig=s"), failure);
+        const send = scripted(
+          redirect("https://in.test:81/x?sig=hunter2"),
+          failure,
+        );
 
         await expect(
           following(send, admitAll)(get("https://h.test:5000/a"), endless()),

@@ -149,11 +149,11 @@ describe("loader/http/undici-transport", () => {
       const { port } = await recorder();
 
       const failure: unknown = await ask(port, {
-        headers: { authorization: "secret\r\nx: y" },
+        headers: { authorization: "hunter2\r\nx: y" },
       }).catch((error: unknown) => error);
 
       expect(failure).toMatchObject({ code: "answer-invalid" });
-      expect(String(failure)).not.toContain("secret");
+      expect(String(failure)).not.toContain("hunter2");
       expect(servers.connections).toBe(0);
     });
 
@@ -223,7 +223,7 @@ describe("loader/http/undici-transport", () => {
   describe("receives", () => {
     it("whatever status there is, with headers as they came", async () => {
       const port = await raw(
-        "HTTP/1.1 418 I am SECRET\r\nX-A: 1\r\nx-a: 2\r\nx-b: 3\r\nconstructor: 4\r\n__proto__: 5\r\ncontent-length: 2\r\n\r\nhi",
+        "HTTP/1.1 418 I am hunter2\r\nX-A: 1\r\nx-a: 2\r\nx-b: 3\r\nconstructor: 4\r\n__proto__: 5\r\ncontent-length: 2\r\n\r\nhi",
       );
 
       const response = await ask(port);

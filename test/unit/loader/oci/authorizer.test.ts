@@ -21,16 +21,16 @@ import {
 
 const BASIC = {
   kind: "basic",
-  username: "planted-user",
-  password: "planted-password",
+  username: "hunter2-user",
+  password: "hunter2-password",
 } as const;
-const BASIC_HEADER = `Basic ${Buffer.from("planted-user:planted-password").toString("base64")}`;
-const IDENTITY = { kind: "identity-token", token: "planted-identity" } as const;
+const BASIC_HEADER = `Basic ${Buffer.from("hunter2-user:hunter2-password").toString("base64")}`;
+const IDENTITY = { kind: "identity-token", token: "hunter2-identity" } as const;
 const REGISTRY_TOKEN = {
   kind: "registry-token",
-  token: "planted-registry-token",
+  token: "hunter2-registry-token",
 } as const;
-const SECRETS = /planted|cGxhbnRlZ/u;
+const SECRETS = /hunter2|aHVudGVyM/u;
 
 const SCOPE = "repository:acme/fn:pull";
 const BEARER = `Bearer realm="https://ghcr.io/token",service="ghcr.io",scope="${SCOPE}"`;
@@ -66,11 +66,11 @@ describe("loader/oci/authorizer", () => {
     expect(seen()).toEqual([
       "GET ghcr.io/v2/ -",
       "GET ghcr.io/token -",
-      "GET ghcr.io/v2/ Bearer t1",
-      "GET ghcr.io/v2/ Bearer t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
       "GET ghcr.io/v2/ -",
       "GET ghcr.io/token -",
-      "GET ghcr.io/v2/ Bearer t2",
+      "GET ghcr.io/v2/ Bearer hunter2-t2",
     ]);
   });
 
@@ -85,8 +85,8 @@ describe("loader/oci/authorizer", () => {
     expect(seen()).toEqual([
       "GET ghcr.io/v2/ -",
       `GET ghcr.io/token ${BASIC_HEADER}`,
-      "GET ghcr.io/v2/ Bearer t1",
-      "GET ghcr.io/v2/ Bearer t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
     ]);
   });
 
@@ -99,7 +99,7 @@ describe("loader/oci/authorizer", () => {
     expect(seen()).toEqual([
       "GET ghcr.io/v2/ -",
       "POST ghcr.io/token -",
-      "GET ghcr.io/v2/ Bearer t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
     ]);
   });
 
@@ -117,7 +117,7 @@ describe("loader/oci/authorizer", () => {
     expect(requests[0]).toEqual(request);
     expect(requests[2]).toEqual({
       ...request,
-      headers: { accept: "a/b", authorization: "Bearer t1" },
+      headers: { accept: "a/b", authorization: "Bearer hunter2-t1" },
     });
   });
 
@@ -133,7 +133,7 @@ describe("loader/oci/authorizer", () => {
     await get(authorizer, { credential: BASIC });
 
     expect(seen()).toContain(`GET ghcr.io/token ${BASIC_HEADER}`);
-    expect(seen().at(-1)).toBe("GET ghcr.io/v2/ Bearer t1");
+    expect(seen().at(-1)).toBe("GET ghcr.io/v2/ Bearer hunter2-t1");
   });
 
   it.each([
@@ -197,7 +197,7 @@ describe("loader/oci/authorizer", () => {
     { name: "no challenge", challenges: [] },
   ])("shows a registry token as it is after $name", async ({ challenges }) => {
     const { authorizer, seen } = setUp(({ headers }) =>
-      headers["authorization"] === "Bearer planted-registry-token"
+      headers["authorization"] === "Bearer hunter2-registry-token"
         ? OK
         : unauthorized(...challenges),
     );
@@ -209,7 +209,7 @@ describe("loader/oci/authorizer", () => {
     expect(usedCredential).toBe(true);
     expect(seen()).toEqual([
       "GET ghcr.io/v2/ -",
-      "GET ghcr.io/v2/ Bearer planted-registry-token",
+      "GET ghcr.io/v2/ Bearer hunter2-registry-token",
     ]);
   });
 
@@ -230,8 +230,8 @@ describe("loader/oci/authorizer", () => {
       other: {
         credential: {
           kind: "basic",
-          username: "planted-userp",
-          password: "lanted-password",
+          username: "hunter2-userh",
+          password: "unter2-password",
         },
       },
     },
@@ -244,7 +244,7 @@ describe("loader/oci/authorizer", () => {
     expect(seen().slice(3)).toEqual([
       "GET ghcr.io/v2/ -",
       expect.stringContaining("GET ghcr.io/token "),
-      "GET ghcr.io/v2/ Bearer t2",
+      "GET ghcr.io/v2/ Bearer hunter2-t2",
     ]);
   });
 
@@ -264,7 +264,9 @@ describe("loader/oci/authorizer", () => {
   it("[C06] gets a new token when a remembered one is refused", async () => {
     let valid = 1;
     const { authorizer, seen } = setUp(
-      tokenServer((authorization) => authorization === `Bearer t${valid}`),
+      tokenServer(
+        (authorization) => authorization === `Bearer hunter2-t${valid}`,
+      ),
     );
     await get(authorizer, { credential: BASIC });
     valid = 2;
@@ -273,9 +275,9 @@ describe("loader/oci/authorizer", () => {
 
     expect(response.status).toBe(200);
     expect(seen().slice(3)).toEqual([
-      "GET ghcr.io/v2/ Bearer t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
       `GET ghcr.io/token ${BASIC_HEADER}`,
-      "GET ghcr.io/v2/ Bearer t2",
+      "GET ghcr.io/v2/ Bearer hunter2-t2",
     ]);
   });
 
@@ -295,12 +297,12 @@ describe("loader/oci/authorizer", () => {
       message: "ghcr.io refused the credential: UNAUTHORIZED: sign in",
     });
     expect(seen().slice(3)).toEqual([
-      "GET ghcr.io/v2/ Bearer t1",
+      "GET ghcr.io/v2/ Bearer hunter2-t1",
       `GET ghcr.io/token ${BASIC_HEADER}`,
-      "GET ghcr.io/v2/ Bearer t2",
+      "GET ghcr.io/v2/ Bearer hunter2-t2",
       "GET ghcr.io/v2/ -",
       `GET ghcr.io/token ${BASIC_HEADER}`,
-      "GET ghcr.io/v2/ Bearer t3",
+      "GET ghcr.io/v2/ Bearer hunter2-t3",
     ]);
     expect(unfinished()).toBe(0);
   });
@@ -378,7 +380,7 @@ describe("loader/oci/authorizer", () => {
     expect(unfinished()).toBe(0);
   });
 
-  it.each(["", "planted\r\nx: y", "planted é"])(
+  it.each(["", "hunter2\r\nx: y", "hunter2 é"])(
     "refuses the registry token %j, which no header can hold",
     async (token) => {
       const { authorizer, requests } = setUp(() => unauthorized());
@@ -399,7 +401,7 @@ describe("loader/oci/authorizer", () => {
   it("does not quote a registry that repeats a token", async () => {
     const { authorizer } = setUp(({ headers, url }) =>
       url.pathname === "/token"
-        ? { status: 200, body: `{"token":"planted-token"}` }
+        ? { status: 200, body: `{"token":"hunter2-token"}` }
         : {
             ...unauthorized(BEARER),
             body: `bad ${headers["authorization"] ?? ""}`,
@@ -479,7 +481,7 @@ describe("loader/oci/authorizer", () => {
     expect(seen()).toEqual([
       "GET index.docker.io/v2/ -",
       `GET auth.docker.io/token ${BASIC_HEADER}`,
-      "GET index.docker.io/v2/ Bearer t1",
+      "GET index.docker.io/v2/ Bearer hunter2-t1",
     ]);
   });
 
@@ -666,7 +668,7 @@ function bearerRegistry(...challenges: readonly string[]) {
   return tokenServer((authorization) => authorization !== null, challenges);
 }
 
-/** Gives out `t1`, `t2` and so on, to anybody. */
+/** Gives out `hunter2-t1`, `hunter2-t2` and so on, to anybody. */
 function tokenServer(
   accepts: (authorization: string | null) => boolean,
   challenges: readonly string[] = [],
@@ -691,7 +693,7 @@ function basicRegistry(): (
 }
 
 function tokenAnswer(issued: number): ScriptedAnswer {
-  return { status: 200, body: JSON.stringify({ token: `t${issued}` }) };
+  return { status: 200, body: JSON.stringify({ token: `hunter2-t${issued}` }) };
 }
 
 function unauthorized(...challenges: readonly string[]): ScriptedAnswer {
@@ -762,8 +764,8 @@ async function realRegistry() {
     const { authorization } = request.headers;
     seen.push(`${request.url ?? ""} ${authorization ?? "-"}`);
     if (request.url?.startsWith("/t?") === true) {
-      response.end(`{"access_token":"real"}`);
-    } else if (authorization === "Bearer real") {
+      response.end(`{"access_token":"hunter2-real"}`);
+    } else if (authorization === "Bearer hunter2-real") {
       response.end();
     } else {
       const realm = `http://${authority}/t?x=1&y=a b`;

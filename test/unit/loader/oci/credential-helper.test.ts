@@ -25,7 +25,7 @@ import {
 const HUB = "https://index.docker.io/v1/";
 const U_P = {
   kind: "credential",
-  credential: { kind: "basic", username: "u", password: "p:w" },
+  credential: { kind: "basic", username: "u", password: "hunter2:w" },
 };
 
 let dir: string;
@@ -41,7 +41,7 @@ describe("loader/oci/credential-helper", () => {
   it("runs docker-credential-<name> with get, and the server on its standard input", async () => {
     helper(
       `printf '%s|' "$#" "$@" "$(cat)" > "${dir}/asked"`,
-      `echo '{"ServerURL":"x","Username":"u","Secret":"p:w"}'`,
+      `echo '{"ServerURL":"x","Username":"u","Secret":"hunter2:w"}'`,
     );
 
     const answer = await run(HUB);
@@ -51,7 +51,10 @@ describe("loader/oci/credential-helper", () => {
   });
 
   it("gives it the environment it is given, and no other", async () => {
-    helper(`env > "${dir}/env"`, `echo '{"Username":"u","Secret":"p:w"}'`);
+    helper(
+      `env > "${dir}/env"`,
+      `echo '{"Username":"u","Secret":"hunter2:w"}'`,
+    );
 
     await runHelper("x", HUB, { ...env(), AWS_PROFILE: "dev" });
 
@@ -63,15 +66,15 @@ describe("loader/oci/credential-helper", () => {
   it.each([
     {
       name: "a user name and password",
-      answer: { Username: "u", Secret: "p:w" },
+      answer: { Username: "u", Secret: "hunter2:w" },
       want: U_P,
     },
     {
       name: "an identity token",
-      answer: { Username: "<token>", Secret: "t" },
+      answer: { Username: "<token>", Secret: "hunter2-t" },
       want: {
         kind: "credential",
-        credential: { kind: "identity-token", token: "t" },
+        credential: { kind: "identity-token", token: "hunter2-t" },
       },
     },
     {
@@ -86,7 +89,7 @@ describe("loader/oci/credential-helper", () => {
   });
 
   it("takes an answer from a helper that does not read what it is told", async () => {
-    helper("exec 0<&-", `echo '{"Username":"u","Secret":"p:w"}'`);
+    helper("exec 0<&-", `echo '{"Username":"u","Secret":"hunter2:w"}'`);
 
     expect(await run("x".repeat(1024 * 1024))).toEqual(U_P);
   });
@@ -185,7 +188,7 @@ describe("loader/oci/credential-helper", () => {
   ])("$name", async ({ bytes, want }) => {
     writeFileSync(
       path.join(dir, "answer"),
-      '{"Username":"u","Secret":"p:w"}'.padEnd(bytes),
+      '{"Username":"u","Secret":"hunter2:w"}'.padEnd(bytes),
     );
     helper(`cat "${dir}/answer"`);
 

@@ -10,7 +10,7 @@ const ENV = { PATH: "/bin" };
 const NONE: HelperAnswer = { kind: "none" };
 const FOUND: HelperAnswer = {
   kind: "credential",
-  credential: { kind: "basic", username: "u", password: "p" },
+  credential: { kind: "basic", username: "u", password: "hunter2" },
 };
 
 describe("loader/oci/credential-helpers", () => {

@@ -19,12 +19,12 @@ import {
 } from "../../../../src/loader/oci/credentials.js";
 import type { LogFields, Logger } from "../../../../src/ports.js";
 import { createRequestScope } from "../../../../src/request-scope.js";
+import { recordingLogger } from "../../../support/recorded-log.js";
 
-/** `u:p` and `x:y` */
-const U_P_AUTH = "dTpw";
-const X_Y_AUTH = "eDp5";
-const U_P: Credential = { kind: "basic", username: "u", password: "p" };
-const X_Y: Credential = { kind: "basic", username: "x", password: "y" };
+const U_P_AUTH = btoa("u:hunter2");
+const X_Y_AUTH = btoa("x:hunter2-y");
+const U_P: Credential = { kind: "basic", username: "u", password: "hunter2" };
+const X_Y: Credential = { kind: "basic", username: "x", password: "hunter2-y" };
 const CONFIG = "the runtime's Docker config (DOCKER_CONFIG)";
 
 let dir: string;
@@ -111,8 +111,8 @@ describe("loader/oci/credentials", () => {
     });
 
     it("is the helper's of the registry before the entry and the store", async () => {
-      writeHelper("own", "u", "p");
-      writeHelper("store", "store", "s");
+      writeHelper("own", "u", "hunter2");
+      writeHelper("store", "store", "hunter2-s");
       writeConfig({
         auths: { "a.io": { auth: X_Y_AUTH } },
         credHelpers: { "https://a.io/v1/": "own" },
@@ -125,7 +125,7 @@ describe("loader/oci/credentials", () => {
     });
 
     it("is the store's before the entry, which calls Docker Hub by its old name", async () => {
-      writeHelper("store", "u", "p");
+      writeHelper("store", "u", "hunter2");
       writeConfig({
         auths: { "docker.io": { auth: X_Y_AUTH }, "a.io": {} },
         credsStore: "store",
@@ -230,7 +230,7 @@ describe("loader/oci/credentials", () => {
     });
 
     it("asks a helper once for many pulls", async () => {
-      writeHelper("store", "u", "p");
+      writeHelper("store", "u", "hunter2");
       writeConfig({ credsStore: "store" });
       const credentialFor = create();
 
@@ -265,7 +265,7 @@ describe("loader/oci/credentials", () => {
     });
 
     it("runs no helper for it", async () => {
-      writeHelper("own", "u", "p");
+      writeHelper("own", "u", "hunter2");
       const regcred = step({ credHelpers: { "ghcr.io": "own" } });
 
       await expect(create()("ghcr.io/x", regcred)).rejects.toMatchObject({
@@ -321,8 +321,12 @@ describe("loader/oci/credentials", () => {
       await expect(credentialFor("a.io/x", step({ auths }))).rejects.toThrow(
         'the step credential "regcred" has no entry for a.io',
       );
-      expect(await credentialFor("ghcr.io/x", pair("u", "p"))).toEqual(U_P);
-      expect(await credentialFor("ghcr.io/x", pair("x", "y"))).toEqual(X_Y);
+      expect(await credentialFor("ghcr.io/x", pair("u", "hunter2"))).toEqual(
+        U_P,
+      );
+      expect(await credentialFor("ghcr.io/x", pair("x", "hunter2-y"))).toEqual(
+        X_Y,
+      );
     });
   });
 });
@@ -353,10 +357,14 @@ function createLogger(): Logger {
   const unexpected = (_: LogFields, message: string): never => {
     throw new Error(`unexpected log line: ${message}`);
   };
+  const searched = recordingLogger().logger;
   const logger: Logger = {
     debug: unexpected,
     info: unexpected,
-    warn: (fields, message) => warnings.push([fields, message]),
+    warn(fields, message) {
+      searched.warn(fields, message);
+      warnings.push([fields, message]);
+    },
     error: unexpected,
     child: () => logger,
   };

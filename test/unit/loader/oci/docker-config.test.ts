@@ -6,9 +6,8 @@ import {
 } from "../../../../src/loader/oci/docker-config.js";
 import { createIsPlainHttp } from "../../../../src/loader/registry-scheme.js";
 
-/** `u:p` */
-const AUTH = "dTpw";
-const U_P = { kind: "basic", username: "u", password: "p" };
+const AUTH = btoa("u:hunter2");
+const U_P = { kind: "basic", username: "u", password: "hunter2" };
 const MIB = 1024 * 1024;
 const isPlainHttp = createIsPlainHttp({
   insecureHosts: [],
@@ -20,41 +19,45 @@ describe("loader/oci/docker-config", () => {
     { name: "auth", entry: { auth: AUTH }, want: U_P },
     {
       name: "username and password",
-      entry: { username: "u", password: "p", email: "a@b.c" },
+      entry: { username: "u", password: "hunter2", email: "a@b.c" },
       want: U_P,
     },
     {
       name: "auth before the fields it is made of",
-      entry: { auth: AUTH, username: "x", password: "y" },
+      entry: { auth: AUTH, username: "x", password: "hunter2-y" },
       want: U_P,
     },
     {
       name: "fields beside an auth that is empty",
-      entry: { auth: "", username: "u", password: "p" },
+      entry: { auth: "", username: "u", password: "hunter2" },
       want: U_P,
     },
     {
       name: "identitytoken",
-      entry: { identitytoken: "t" },
-      want: { kind: "identity-token", token: "t" },
+      entry: { identitytoken: "hunter2" },
+      want: { kind: "identity-token", token: "hunter2" },
     },
     {
       name: "identitytoken before the placeholder <token>",
-      entry: { auth: base64("<token>:"), identitytoken: "t" },
-      want: { kind: "identity-token", token: "t" },
+      entry: { auth: base64("<token>:"), identitytoken: "hunter2" },
+      want: { kind: "identity-token", token: "hunter2" },
     },
     {
       name: "identitytoken before the placeholder of Azure",
       entry: {
         auth: base64("00000000-0000-0000-0000-000000000000:"),
-        identitytoken: "t",
+        identitytoken: "hunter2",
       },
-      want: { kind: "identity-token", token: "t" },
+      want: { kind: "identity-token", token: "hunter2" },
     },
     {
       name: "registrytoken before all",
-      entry: { auth: AUTH, identitytoken: "i", registrytoken: "r" },
-      want: { kind: "registry-token", token: "r" },
+      entry: {
+        auth: AUTH,
+        identitytoken: "hunter2-i",
+        registrytoken: "hunter2-r",
+      },
+      want: { kind: "registry-token", token: "hunter2-r" },
     },
   ])("reads $name", ({ entry, want }) => {
     const { auths } = read({ auths: { "ghcr.io": entry } });
@@ -116,7 +119,7 @@ describe("loader/oci/docker-config", () => {
     },
     {
       name: "a broken token beside a good auth",
-      entry: { auth: AUTH, identitytoken: ["t"] },
+      entry: { auth: AUTH, identitytoken: ["hunter2"] },
       want: "identitytoken is no string",
     },
   ])("[C09][C14] $name is a problem of its entry alone", ({ entry, want }) => {

@@ -86,7 +86,7 @@ describe("loader/oci/images", () => {
 
   it("does not tell one who was sent on what it knows to be wrong with a manifest", async () => {
     const images = open(makeDir());
-    const manifest = fresh('{"crown":"jewels","crown":"jewels"}');
+    const manifest = fresh('{"crown":"hunter2","crown":"hunter2"}');
     await refusalOf(images.keep(manifest, PULLER));
 
     const refusal = await refusalOf(

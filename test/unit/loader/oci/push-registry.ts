@@ -39,9 +39,9 @@ export interface Answer {
 }
 
 export const REPOSITORY = "example/greeter";
-export const TOKEN = "Bearer push-token";
+export const TOKEN = "Bearer hunter2";
 /** Of an upload's URL; whoever writes it anew changes it. */
-export const STATE = "_state=a%2Fb+c%20d~e=&empty&sig=x%3d%3D";
+export const STATE = "_state=a%2Fb+c%20d~e=&empty&sig=hunter2%3d%3D";
 
 /** Those that must be accepted by name. */
 const KNOWN_MANIFEST =

@@ -6,7 +6,7 @@ import {
 import { createRequestScope } from "../../../../src/request-scope.js";
 import { scriptedSend } from "./scripted-send.js";
 
-const SECRET = "planted-secret-of-more-than-sixteen";
+const SECRET = "hunter2-of-more-than-sixteen-units";
 
 describe("loader/oci/registry-words", () => {
   it.each([
@@ -47,7 +47,7 @@ describe("loader/oci/registry-words", () => {
     { name: "no full stop", body: errors({ message: "no." }), want: "no" },
     {
       name: "nothing in JSON of another shape",
-      body: `{"secret": "of another server"}`,
+      body: `{"secret": "hunter2 of another server"}`,
       want: "",
     },
     {

@@ -4,9 +4,8 @@ import { readStepCredential } from "../../../../src/loader/oci/step-credential.j
 import { createIsPlainHttp } from "../../../../src/loader/registry-scheme.js";
 import type { Parsed } from "../../../../src/ports.js";
 
-/** `u:p` */
-const AUTH = "dTpw";
-const U_P = { kind: "basic", username: "u", password: "p" };
+const AUTH = btoa("u:hunter2");
+const U_P = { kind: "basic", username: "u", password: "hunter2" };
 const isPlainHttp = createIsPlainHttp({
   insecureHosts: [],
   registryCas: new Map(),
@@ -22,13 +21,16 @@ describe("loader/oci/step-credential", () => {
       name: "[C13] .dockercfg",
       data: { ".dockercfg": { "https://ghcr.io/v1/": { auth: AUTH } } },
     },
-    { name: "username and password", data: { username: "u", password: "p" } },
+    {
+      name: "username and password",
+      data: { username: "u", password: "hunter2" },
+    },
     {
       name: ".dockerconfigjson before the others",
       data: {
         username: "x",
-        password: "y",
-        ".dockercfg": { "ghcr.io": { auth: "eDp5" } },
+        password: "hunter2-y",
+        ".dockercfg": { "ghcr.io": { auth: btoa("x:hunter2-y") } },
         ".dockerconfigjson": { auths: { "ghcr.io": { auth: AUTH } } },
       },
     },
@@ -36,7 +38,7 @@ describe("loader/oci/step-credential", () => {
       name: ".dockercfg before the pair",
       data: {
         username: "x",
-        password: "y",
+        password: "hunter2-y",
         ".dockercfg": { "ghcr.io": { auth: AUTH } },
       },
     },
@@ -45,7 +47,7 @@ describe("loader/oci/step-credential", () => {
       data: {
         ".dockerconfigjson": {
           auths: {
-            "ghcr.io": { auth: "eDp5" },
+            "ghcr.io": { auth: btoa("x:hunter2-y") },
             "ghcr.io/org-a": { auth: AUTH },
           },
         },
@@ -164,7 +166,11 @@ describe("loader/oci/step-credential", () => {
     },
     {
       name: "a .dockerconfigjson that is no JSON, whatever else there is",
-      data: { ".dockerconfigjson": "hunter2", username: "u", password: "p" },
+      data: {
+        ".dockerconfigjson": "hunter2",
+        username: "u",
+        password: "hunter2",
+      },
       want: 'the step credential "regcred": .dockerconfigjson: it is not JSON',
     },
     {
@@ -189,7 +195,7 @@ describe("loader/oci/step-credential", () => {
     },
     {
       name: "a username that is no text",
-      data: { username: Uint8Array.of(0xff), password: "p" },
+      data: { username: Uint8Array.of(0xff), password: "hunter2" },
       want: 'the step credential "regcred": username or password is not UTF-8',
     },
   ])("refuses $name", ({ data, want }) => {
@@ -198,7 +204,7 @@ describe("loader/oci/step-credential", () => {
 
   it("escapes the credential's name and the hosts it lists", () => {
     const data = new Map([
-      [".dockercfg", Buffer.from('{"a.io/\\u202ex": {"auth": "dTpw"}}')],
+      [".dockercfg", Buffer.from(`{"a.io/\\u202ex": {"auth": "${AUTH}"}}`)],
     ]);
 
     const parsed = readStepCredential(

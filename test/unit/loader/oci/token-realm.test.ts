@@ -40,7 +40,7 @@ describe("loader/oci/token-realm", () => {
     {
       name: "[C01] another port of the same host",
       registry: "127.0.0.1:5000",
-      realm: "http://127.0.0.1:5001/t?x=secret",
+      realm: "http://127.0.0.1:5001/t?x=hunter2",
       server: "http://127.0.0.1:5001",
     },
     {
@@ -125,7 +125,7 @@ describe("loader/oci/token-realm", () => {
   });
 
   it.each([
-    { name: "user info", realm: "https://u:pw@ghcr.io/token" },
+    { name: "user info", realm: "https://u:hunter2@ghcr.io/token" },
     { name: "a user name", realm: "https://u@ghcr.io/token" },
     { name: "a fragment", realm: "https://ghcr.io/token#pw" },
     { name: "an empty fragment", realm: "https://ghcr.io/token#" },

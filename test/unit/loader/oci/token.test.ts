@@ -11,14 +11,14 @@ import { type ScriptedAnswer, scriptedSend } from "./scripted-send.js";
 
 const BASIC = {
   kind: "basic",
-  username: "planted-user",
-  password: "planted:pässword",
+  username: "hunter2-user",
+  password: "hunter2:pässword",
 } as const;
 const IDENTITY = {
   kind: "identity-token",
-  token: "planted+identity/token",
+  token: "hunter2+identity/token",
 } as const;
-const SECRETS = /planted|cGxhbnRlZ/u;
+const SECRETS = /hunter2|aHVudGVyM/u;
 const scope = createRequestScope({ deadlineAtMs: Infinity });
 
 describe("loader/oci/token", () => {
@@ -40,7 +40,7 @@ describe("loader/oci/token", () => {
   it("asks with a user name and password", async () => {
     const { requests } = await ask({ credential: BASIC });
 
-    const authorization = `Basic ${Buffer.from("planted-user:planted:pässword").toString("base64")}`;
+    const authorization = `Basic ${Buffer.from("hunter2-user:hunter2:pässword").toString("base64")}`;
     expect(requests).toMatchObject([
       { method: "GET", headers: { authorization }, body: null },
     ]);
@@ -66,7 +66,7 @@ describe("loader/oci/token", () => {
       client_id: "function-wasm",
       service: "s",
       scope: "repository:a/b:pull",
-      refresh_token: "planted+identity/token",
+      refresh_token: "hunter2+identity/token",
     });
   });
 
@@ -110,91 +110,110 @@ describe("loader/oci/token", () => {
   });
 
   it.each([
-    { name: "token", answer: { token: "t" }, want: 54_000 },
-    { name: "[C05] access_token", answer: { access_token: "t" }, want: 54_000 },
+    { name: "token", answer: { token: "hunter2" }, want: 54_000 },
+    {
+      name: "[C05] access_token",
+      answer: { access_token: "hunter2" },
+      want: 54_000,
+    },
     {
       name: "token before access_token",
-      answer: { token: "t", access_token: "other" },
+      answer: { token: "hunter2", access_token: "hunter2-other" },
       want: 54_000,
     },
     {
       name: "access_token when token is empty",
-      answer: { token: "", access_token: "t" },
+      answer: { token: "", access_token: "hunter2" },
       want: 54_000,
     },
-    { name: "a life", answer: { token: "t", expires_in: 300 }, want: 270_000 },
+    {
+      name: "a life",
+      answer: { token: "hunter2", expires_in: 300 },
+      want: 270_000,
+    },
     {
       name: "[C05] a life as text",
-      answer: { token: "t", expires_in: "300" },
+      answer: { token: "hunter2", expires_in: "300" },
       want: 270_000,
     },
     {
       name: "a life of 0",
-      answer: { token: "t", expires_in: 0 },
+      answer: { token: "hunter2", expires_in: 0 },
       want: 54_000,
     },
     {
       name: "a life below 0",
-      answer: { token: "t", expires_in: -5 },
+      answer: { token: "hunter2", expires_in: -5 },
       want: 54_000,
     },
     {
       name: "a life that is no number",
-      answer: { token: "t", expires_in: "soon" },
+      answer: { token: "hunter2", expires_in: "soon" },
       want: 54_000,
     },
     {
       name: "a life of a type of its own",
-      answer: { token: "t", expires_in: [300] },
+      answer: { token: "hunter2", expires_in: [300] },
       want: 54_000,
     },
     {
       name: "a life of an hour and a bit",
-      answer: { token: "t", expires_in: 4001 },
+      answer: { token: "hunter2", expires_in: 4001 },
       want: 3_600_000,
     },
     {
       name: "a life for ever",
-      answer: { token: "t", expires_in: 1e300 },
+      answer: { token: "hunter2", expires_in: 1e300 },
       want: 3_600_000,
     },
   ])("takes an answer with $name", async ({ answer, want }) => {
     const { result } = await ask({}, json(answer));
 
-    expect(await result).toEqual({ value: "t", usableForMs: want });
+    expect(await result).toEqual({ value: "hunter2", usableForMs: want });
   });
 
   it("takes a life beyond all numbers for none", async () => {
     const { result } = await ask(
       {},
-      { status: 200, body: `{"token":"t","expires_in":1e999}` },
+      { status: 200, body: `{"token":"hunter2","expires_in":1e999}` },
     );
 
     expect(await result).toMatchObject({ usableForMs: 54_000 });
   });
 
   it("takes a token of 16 KiB", async () => {
-    const { result } = await ask({}, json({ token: "t".repeat(16_384) }));
+    const { result } = await ask(
+      {},
+      json({ token: "hunter2".padEnd(16_384, "t") }),
+    );
 
-    expect(await result).toMatchObject({ value: "t".repeat(16_384) });
+    expect(await result).toMatchObject({
+      value: "hunter2".padEnd(16_384, "t"),
+    });
   });
 
   it.each([
     { name: "no JSON", body: "<html>" },
-    { name: "JSON cut off", body: `{"token":"t"` },
+    { name: "JSON cut off", body: `{"token":"hunter2"` },
     { name: "no object", body: `"token"` },
     { name: "null", body: "null" },
-    { name: "no token", body: `{"tokens":"t"}` },
+    { name: "no token", body: `{"tokens":"hunter2"}` },
     { name: "a number", body: `{"token":7}` },
     { name: "an empty token", body: `{"token":""}` },
-    { name: "a line break in the token", body: `{"token":"t\\r\\nx: y"}` },
+    {
+      name: "a line break in the token",
+      body: `{"token":"hunter2\\r\\nx: y"}`,
+    },
     { name: "a blank in the token", body: `{"token":"a b"}` },
     { name: "a token that is not ASCII", body: `{"token":"é"}` },
     {
       name: "a token above 16 KiB",
-      body: `{"token":"${"t".repeat(16_385)}"}`,
+      body: `{"token":"${"hunter2".padEnd(16_385, "t")}"}`,
     },
-    { name: "a token that is inherited", body: `{"__proto__":{"token":"t"}}` },
+    {
+      name: "a token that is inherited",
+      body: `{"__proto__":{"token":"hunter2"}}`,
+    },
   ])("refuses an answer with $name", async ({ body }) => {
     const { result, unfinished } = await ask({}, { status: 200, body });
 
@@ -207,7 +226,7 @@ describe("loader/oci/token", () => {
   });
 
   it("refuses an answer above 64 KiB", async () => {
-    const body = `${" ".repeat(65_536)}{"token":"t"}`;
+    const body = `${" ".repeat(65_536)}{"token":"hunter2"}`;
     const { result, unfinished } = await ask({}, { status: 200, body });
 
     expect(await failureOf(result)).toEqual({
@@ -297,7 +316,9 @@ describe("loader/oci/token", () => {
     {
       name: "a header",
       credential: BASIC,
-      echo: "cGxhbnRlZC11c2VyOnBsYW50ZWQ6cMOkc3N3b3Jk",
+      echo: Buffer.from(`${BASIC.username}:${BASIC.password}`).toString(
+        "base64",
+      ),
     },
     { name: "an identity token", credential: IDENTITY, echo: IDENTITY.token },
   ])("does not quote an answer with $name", async ({ credential, echo }) => {
@@ -315,7 +336,7 @@ describe("loader/oci/token", () => {
 
 async function ask(
   request: Partial<TokenRequest>,
-  answer: ScriptedAnswer = json({ token: "t" }),
+  answer: ScriptedAnswer = json({ token: "hunter2" }),
 ) {
   const { send, requests, unfinished } = scriptedSend(() => answer);
   const result = requestToken(

@@ -90,14 +90,14 @@ describe("loader/oci/upload-location", () => {
     },
     {
       name: "no URL",
-      locations: ["https://[secret/1"],
+      locations: ["https://[hunter2/1"],
       code: "answer-invalid",
       message:
         "reg.test/a/b: the Location header of the answer that opens an upload is no URL",
     },
     {
       name: "http after https, even on the same host",
-      locations: ["http://reg.test/1?secret"],
+      locations: ["http://reg.test/1?hunter2"],
       code: "redirect-refused",
       message:
         'reg.test/a/b: the upload is sent to a URL with "http:", expected "https:"',
@@ -126,7 +126,7 @@ describe("loader/oci/upload-location", () => {
     },
     {
       name: "a password",
-      locations: ["https://:secret@reg.test/1"],
+      locations: ["https://:hunter2@reg.test/1"],
       code: "redirect-refused",
       message:
         "reg.test/a/b: the upload is sent to a URL with a user name or password",

@@ -215,7 +215,7 @@ describe("loader/oci/upload", () => {
       await expect(push({})).rejects.toMatchObject({
         name: "LoaderError",
         code: "registry-refused",
-        message: `${registry.host}/${REPOSITORY}: tag v1 leads to ${sha256(OTHER)} already, and is not moved to ${DIGEST}`,
+        message: `the tag leads to ${sha256(OTHER)} already, and is not moved to ${DIGEST}; --overwrite moves it`,
       });
 
       expect(registry.asked).toEqual([`GET ${BASE}/manifests/v1`]);

@@ -22,11 +22,11 @@ import { digestOf } from "./store-content.js";
 const DAY_MS = 86_400_000;
 /** The place is a secret, its query. */
 const key: AccessKey = {
-  place: "https://example.com/m.wasm?token=s3cret",
+  place: "https://example.com/m.wasm?token=hunter2",
   digest: digestOf("module"),
   identity: "anonymous",
 };
-const identity = digestOf("user:password").slice("sha256:".length);
+const identity = digestOf("user:hunter2").slice("sha256:".length);
 const withCredential: AccessKey = { ...key, identity };
 
 let cacheDir: string;

@@ -2,29 +2,9 @@ import { mkdtempSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import type { Clock, LogFields, Logger } from "../../../../src/ports.js";
+import type { Clock } from "../../../../src/ports.js";
 
-export interface LogLine {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: LogFields;
-}
-
-/** A logger and what it was told. */
-export function recordingLogger(): { logger: Logger; lines: LogLine[] } {
-  const lines: LogLine[] = [];
-  const at = (level: string) => (fields: LogFields, message: string) => {
-    lines.push({ level, message, fields });
-  };
-  const logger: Logger = {
-    debug: at("debug"),
-    info: at("info"),
-    warn: at("warn"),
-    error: at("error"),
-    child: () => logger,
-  };
-  return { logger, lines };
-}
+export { recordingLogger } from "../../../support/recorded-log.js";
 
 /** A clock that goes when it is told; it starts at the time of the machine, which stamps files. */
 export function handClock(startMs = Date.now()) {
