@@ -58,7 +58,7 @@ export const flags = [
   { name: "max-recv-message-size", env: "MAX_RECV_MESSAGE_SIZE", default: "4", unit: "MB", group: "Server", help: "largest request" },
   { name: "max-connection-age", env: "MAX_CONNECTION_AGE", default: "10m", unit: "duration", group: "Server", help: "when a gRPC connection is asked to end, give or take a tenth, so that its client connects again and finds newer pods; 0 is never" },
   { name: "max-connection-age-grace", env: "MAX_CONNECTION_AGE_GRACE", default: "2m", unit: "duration", group: "Server", help: "how long the calls on such a connection may still take" },
-  { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers" },
+  { name: "ttl", env: "TTL", default: "60s", unit: "duration", group: "Server", help: "how long Crossplane may reuse what the runtime itself answers, and answers of modules that give no meta" },
   { name: "debug", short: "d", env: "DEBUG", default: "false", unit: null, group: "Server", help: "log more, and for people instead of in JSON" },
   { name: "module-dir", env: "MODULE_DIR", default: null, unit: "dir", group: "Modules", help: "where Path modules lie; unset refuses them" },
   { name: "max-module-size", env: "MAX_MODULE_SIZE", default: "128", unit: "MB", group: "Modules", help: "largest module" },

@@ -183,11 +183,25 @@ export type CacheEvent = "hit" | "miss" | "stale";
 /** What refused memory: the run's own limit, or the bound on all runs together. */
 export type MemoryDenialReason = "limit" | "pool";
 
+/**
+ * What a client was refused for: it showed no certificate; one that no authority vouches for, one
+ * out of its dates, or one that is not for clients; it does not accept the server's; it does not
+ * offer HTTP/2; or the TLS handshake failed in another way.
+ */
+export type ClientRefusal =
+  | "no-certificate"
+  | "untrusted"
+  | "expired"
+  | "not-for-clients"
+  | "distrusts-us"
+  | "no-http2"
+  | "handshake";
+
 /** What is counted. Labels are constants: no module, host or digest. */
 export interface Metrics {
   requestEnded(outcome: RequestOutcome): void;
-  /** The bytes of a module came from `source`. */
-  moduleFetched(source: "oci" | "http", seconds: number): void;
+  /** The bytes of a module came from `source`; those of a file were read and hashed. */
+  moduleFetched(source: "oci" | "http" | "path", seconds: number): void;
   tagResolved(source: TagResolutionSource): void;
   blobLookedUp(event: CacheEvent): void;
   /** Somebody looked for a compiled module in memory. */
@@ -212,4 +226,6 @@ export interface Metrics {
   policyReloaded(result: "ok" | "error"): void;
   /** The server's certificates were read again. */
   certificatesReloaded(result: "ok" | "error"): void;
+  /** A connection was closed before it came to a call. */
+  clientRefused(refusal: ClientRefusal): void;
 }

@@ -1,5 +1,5 @@
 import { quoted } from "../errors.js";
-import { entryKeyNumber } from "./map-entry.js";
+import { findEntryKey } from "./map-entry.js";
 import { maxScannedFields, responseField } from "./response-fields.js";
 import { decodeText, WireReader, wireType, type WireRange } from "./wire.js";
 
@@ -54,16 +54,6 @@ function sizeOf(range: WireRange | undefined): number {
 }
 
 function keyOf(response: Uint8Array, range: WireRange): string {
-  let key = "";
-  const entry = new WireReader(response, range);
-  for (let scanned = 0; scanned < maxScannedFields; scanned += 1) {
-    if (!entry.next()) break;
-    if (
-      entry.fieldNumber === entryKeyNumber &&
-      entry.wireType === wireType.bytes
-    ) {
-      key = decodeText(response, entry.value());
-    }
-  }
-  return key;
+  const key = findEntryKey(response, range, { fields: maxScannedFields });
+  return key === undefined ? "" : decodeText(response, key);
 }

@@ -2,18 +2,28 @@ import { createServer, type Server as NetServer, type Socket } from "node:net";
 import type { Server as TlsServer, TLSSocket } from "node:tls";
 
 import { errorText } from "../errors.js";
-import type { Clock, Logger } from "../ports.js";
+import type { ClientRefusal, Clock, Logger } from "../ports.js";
 import { bind, type ListenAddress } from "./bind.js";
+import { createHandshakes, type Handshakes } from "./handshakes.js";
 import { createTlsServer, judgeClient } from "./tls.js";
 import type { TlsIdentity } from "./tls-files.js";
 import {
   createRefusalLog,
-  handshakeReason,
+  handshakeRefusal,
   noHttp2,
+  type Refusal,
   type RefusalLog,
 } from "./tls-refusal.js";
 
 export type { ListenAddress };
+
+/** How connections are encrypted. */
+export interface ListenTls {
+  /** Asked for every connection, which then keeps what it got. */
+  readonly identity: () => TlsIdentity;
+  /** A connection was closed before it was handed over. */
+  readonly onRefused: (refusal: ClientRefusal) => void;
+}
 
 /** An open port. */
 export interface Listener {
@@ -24,22 +34,21 @@ export interface Listener {
 }
 
 /**
- * Listens, and hands every accepted connection to `accept`: with an identity only those of clients
- * that proved who they are, without one all of them, unencrypted.
- * @param identity asked for every connection, which then keeps what it got
+ * Listens, and hands every accepted connection to `accept`: with `tls` only those of clients that
+ * proved who they are, without it all of them, unencrypted.
  * @throws FunctionError start-refused
  */
 export async function listen(
   address: ListenAddress,
-  identity: (() => TlsIdentity) | null,
+  tls: ListenTls | null,
   accept: (socket: Socket) => void,
   clock: Clock,
   logger: Logger,
 ): Promise<Listener> {
   const server =
-    identity === null
+    tls === null
       ? createServer(accept)
-      : createGuardedServer(identity, accept, clock, logger);
+      : createGuardedServer(tls, accept, clock, logger);
   const bound = await bind(server, address, "--address");
   server.on("error", (error) => {
     logger.error({ reason: errorText(error) }, "cannot accept connections");
@@ -55,31 +64,52 @@ export async function listen(
 /**
  * Every identity has a TLS server of its own, which listens nowhere and is handed its connections:
  * a handshake under way while the files change ends with the set it began with, certificate and
- * authorities alike.
+ * authorities alike. Who was refused with one set is told again with the next.
  */
 function createGuardedServer(
-  identity: () => TlsIdentity,
+  { identity, onRefused }: ListenTls,
   accept: (socket: Socket) => void,
   clock: Clock,
   logger: Logger,
 ): NetServer {
-  const logRefusal = createRefusalLog(logger);
+  const handshakes = createHandshakes(clock, logger);
   let guard: { readonly of: TlsIdentity; readonly server: TlsServer } | null =
     null;
   return createServer((socket) => {
     const now = identity();
     if (guard?.of !== now) {
-      guard = { of: now, server: createGuard(now, accept, clock, logRefusal) };
+      handshakes.forgive();
+      const refuse = refuser(onRefused, createRefusalLog(clock, logger));
+      guard = {
+        of: now,
+        server: createGuard(now, accept, clock, refuse, handshakes),
+      };
     }
-    guard.server.emit("connection", socket);
+    const { server } = guard;
+    handshakes.admit(socket, () => server.emit("connection", socket));
   });
+}
+
+type Refuse = (socket: Socket, refusal: Refusal) => void;
+
+function refuser(
+  onRefused: (kind: ClientRefusal) => void,
+  logRefusal: RefusalLog,
+): Refuse {
+  return (socket, { kind, reason }) => {
+    onRefused(kind);
+    logRefusal(socket, reason);
+    // After a handshake that took too long, Node leaves it open for ever.
+    socket.destroy();
+  };
 }
 
 function createGuard(
   identity: TlsIdentity,
   accept: (socket: Socket) => void,
   clock: Clock,
-  logRefusal: RefusalLog,
+  refuse: Refuse,
+  handshakes: Handshakes,
 ): TlsServer {
   const server = createTlsServer(identity);
   server.on("secureConnection", (socket) => {
@@ -90,17 +120,15 @@ function createGuard(
     );
     // One that offers no protocol at all passes the handshake.
     const speaksHttp2 = socket.alpnProtocol === "h2";
-    if (verdict.kind === "accepted" && speaksHttp2) {
+    if (verdict.kind === "refused") refuse(socket, verdict.refusal);
+    else if (!speaksHttp2) refuse(socket, noHttp2);
+    else {
+      handshakes.succeeded(socket);
       accept(socket);
-      return;
     }
-    logRefusal(socket, verdict.kind === "refused" ? verdict.reason : noHttp2);
-    socket.destroy();
   });
   server.on("tlsClientError", (error: Error, socket: TLSSocket) => {
-    logRefusal(socket, handshakeReason(error));
-    // After a handshake that took too long, Node leaves it open for ever.
-    socket.destroy();
+    refuse(socket, handshakeRefusal(error));
   });
   return server;
 }

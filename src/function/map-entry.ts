@@ -5,6 +5,9 @@ import { decodeText, WireReader, wireType, type WireRange } from "./wire.js";
 export const entryKeyNumber = 1;
 const entryValueNumber = 2;
 
+/** Stays what it is, however much is taken from it. */
+const unbounded: FieldBudget = { fields: Infinity };
+
 /** An entry of a protobuf map with text for keys. */
 export interface MapEntry {
   /** The last one; "" when there is none. */
@@ -36,6 +39,35 @@ export function readMapEntry(bytes: Uint8Array, entry: WireRange): MapEntry {
   return { key, values };
 }
 
+/** What is left of the fields that may be looked at; those that share one take from one another. */
+export interface FieldBudget {
+  fields: number;
+}
+
+/**
+ * Where the key of an entry is, undecoded: the last one, as decoders have it, and an empty range when
+ * there is none. Undefined when the entry has more fields than `budget` has left.
+ * @throws FunctionError wire-malformed
+ */
+export function findEntryKey(
+  bytes: Uint8Array,
+  entry: WireRange,
+  budget: FieldBudget,
+): WireRange | undefined {
+  const reader = new WireReader(bytes, entry);
+  let start = 0;
+  let end = 0;
+  while (reader.next()) {
+    if (budget.fields === 0) return undefined;
+    budget.fields -= 1;
+    if (reader.wireType !== wireType.bytes) continue;
+    if (reader.fieldNumber !== entryKeyNumber) continue;
+    start = reader.valueStart;
+    end = reader.valueEnd;
+  }
+  return { start, end };
+}
+
 /**
  * Whether `key`, in UTF-8, is what {@link readMapEntry} would read as the entry's. Decodes nothing:
  * a key that is not UTF-8 is just another one.
@@ -48,17 +80,10 @@ export function entryHasKey(
 ): boolean {
   // Cannot hold it: of millions of empty entries none is opened.
   if (entry.end - entry.start < key.length) return false;
-  const reader = new WireReader(bytes, entry);
-  let start = 0;
-  let end = 0;
-  while (reader.next()) {
-    if (reader.wireType !== wireType.bytes) continue;
-    if (reader.fieldNumber !== entryKeyNumber) continue;
-    start = reader.valueStart;
-    end = reader.valueEnd;
-  }
-  if (end - start !== key.length) return false;
+  const found = findEntryKey(bytes, entry, unbounded);
+  if (found === undefined || found.end - found.start !== key.length)
+    return false;
   for (const [at, byte] of key.entries())
-    if (bytes[start + at] !== byte) return false;
+    if (bytes[found.start + at] !== byte) return false;
   return true;
 }

@@ -137,6 +137,11 @@ function addOwnMetrics(registry: Registry): Metrics {
     prefix: "function_wasm_certificate",
     subject: "server's certificates",
   });
+  const refusedClients = make.counter({
+    name: "function_wasm_clients_refused_total",
+    help: "Connections that were closed before they came to a call, by what was wrong.",
+    labels: ["reason"],
+  });
   return {
     requestEnded: seriesOf(["ok", "refused", "error", "skipped"], (outcome) =>
       requests({ outcome }),
@@ -149,7 +154,9 @@ function addOwnMetrics(registry: Registry): Metrics {
     memoryDenied: seriesOf(["limit", "pool"], (reason) => denials({ reason })),
     compileEnded: compiles({}),
     moduleLoaded: seriesOf([1, 2], (abi) => loads({ abi: String(abi) })),
-    moduleFetched: seriesOf(["oci", "http"], (source) => fetches({ source })),
+    moduleFetched: seriesOf(["oci", "http", "path"], (source) =>
+      fetches({ source }),
+    ),
     tagResolved: seriesOf(["registry", "pointer", "cache"], (source) =>
       tags({ source }),
     ),
@@ -167,6 +174,18 @@ function addOwnMetrics(registry: Registry): Metrics {
     ),
     policyReloaded,
     certificatesReloaded,
+    clientRefused: seriesOf(
+      [
+        "no-certificate",
+        "untrusted",
+        "expired",
+        "not-for-clients",
+        "distrusts-us",
+        "no-http2",
+        "handshake",
+      ],
+      (reason) => refusedClients({ reason }),
+    ),
   };
 }
 

@@ -1,26 +1,28 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 
-/** Connections that are open. */
-export interface Connections {
+/** Connections, or calls, that have not closed yet. */
+export interface OpenStreams {
   /** Counts one until it closes. */
-  add(socket: Socket): void;
+  add(stream: Duplex): void;
   /** Resolves once there is none. */
   none(): Promise<void>;
+  destroyAll(): void;
 }
 
 /**
- * Counts connections ourselves: grpc-js says that it has shut down as soon as Node calls its
- * sessions closed, which Node 24 does while calls on them are still being answered.
+ * Counts them ourselves: grpc-js says that it has shut down as soon as Node calls its sessions
+ * closed, which Node 24 does while calls on them are still being answered, and it closes none of
+ * the connections that it was handed.
  */
-export function createConnections(): Connections {
-  const open = new Set<Socket>();
+export function createOpenStreams(): OpenStreams {
+  const open = new Set<Duplex>();
   let whenNone: (() => void)[] = [];
 
   return {
-    add(socket) {
-      open.add(socket);
-      socket.once("close", () => {
-        open.delete(socket);
+    add(stream) {
+      open.add(stream);
+      stream.once("close", () => {
+        open.delete(stream);
         if (open.size > 0) return;
         for (const resolve of whenNone) resolve();
         whenNone = [];
@@ -30,5 +32,8 @@ export function createConnections(): Connections {
       open.size === 0
         ? Promise.resolve()
         : new Promise((resolve) => whenNone.push(resolve)),
+    destroyAll() {
+      for (const stream of open) stream.destroy();
+    },
   };
 }

@@ -8,6 +8,7 @@ import {
 import { errorText } from "../errors.js";
 import type { Logger } from "../ports.js";
 import { bind, type ListenAddress } from "./bind.js";
+import { boundConnections } from "./page-connections.js";
 
 /** An answer to GET. */
 export interface Page {
@@ -76,7 +77,7 @@ function createBoundedServer(
   // Who asks, but does not read the answers, must not keep them in our memory.
   server.timeout = 10_000;
   server.maxHeadersCount = 64;
-  server.maxConnections = 64;
+  boundConnections(server, 64);
   // Also how many pages one client may have us write before it has read the first.
   server.maxRequestsPerSocket = 16;
   server.on("connection", (socket) => socket.unref());

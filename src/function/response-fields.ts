@@ -1,5 +1,10 @@
 /** Numbers of the RunFunctionResponse fields the host reads or writes. */
-export const responseField = { meta: 1, desired: 2, context: 4 } as const;
+export const responseField = {
+  meta: 1,
+  desired: 2,
+  context: 4,
+  requirements: 5,
+} as const;
 
 /**
  * Fields of one answer that are looked at on this thread, which everybody shares: a guest may make

@@ -5,6 +5,7 @@ import { FunctionError } from "./error.js";
 import { describeLargestResources } from "./largest-resources.js";
 import type { ScannedRequest } from "./request.js";
 import { maxScannedFields, responseField } from "./response-fields.js";
+import { hasUnmetRequirements } from "./response-requirements.js";
 import {
   bytesField,
   varintField,
@@ -16,10 +17,10 @@ import {
 /** What Crossplane can receive: gRPC's default, which it cannot raise. */
 export const maxResponseBytes = 4 * 1024 * 1024;
 
-/** The `meta` of a response. */
-export interface ResponseMetaValues {
-  readonly tag: string;
-  /** How long Crossplane may answer an equal request with this response; 0 = not at all. */
+/** What an answer without a `meta` gets one from. */
+export interface MetaSource {
+  readonly request: ScannedRequest;
+  /** Of an answer whose requirements the request meets; another one has none. */
   readonly ttlNanos: bigint;
 }
 
@@ -31,7 +32,7 @@ export interface ResponseMetaValues {
  */
 export function finishResponse(
   bytes: Uint8Array,
-  meta: ResponseMetaValues,
+  source: MetaSource,
   moduleDescription: string,
   warning: string | null = null,
 ): Uint8Array {
@@ -40,9 +41,10 @@ export function finishResponse(
     if (bytes.length > maxResponseBytes) {
       throw tooLarge(bytes, returned);
     }
-    const answer = hasMeta(bytes)
+    const found = lookThrough(bytes);
+    const answer = found.meta
       ? bytes
-      : Buffer.concat([bytes, encodeMeta(meta)]);
+      : Buffer.concat([bytes, missingMeta(bytes, found, source)]);
     if (answer.length > maxResponseBytes) throw tooLarge(answer, returned);
     if (warning === null) return answer;
     const result = encodeResult(Severity.WARNING, warning);
@@ -95,14 +97,21 @@ const durationField = { seconds: 1, nanos: 2 } as const;
 
 const nanosPerSecond = 1_000_000_000n;
 
-function hasMeta(bytes: Uint8Array): boolean {
+/** What an answer has. */
+interface Found {
+  readonly meta: boolean;
+  /** Only looked for where there is no meta. */
+  readonly requirements: boolean;
+}
+
+function lookThrough(bytes: Uint8Array): Found {
+  let requirements = false;
   const reader = new WireReader(bytes);
   for (let scanned = 0; reader.next(); scanned += 1) {
-    if (
-      reader.fieldNumber === responseField.meta &&
-      reader.wireType === wireType.bytes
-    ) {
-      return true;
+    if (reader.wireType === wireType.bytes) {
+      if (reader.fieldNumber === responseField.meta)
+        return { meta: true, requirements };
+      requirements ||= reader.fieldNumber === responseField.requirements;
     }
     if (scanned === maxScannedFields) {
       throw new FunctionError(
@@ -111,7 +120,27 @@ function hasMeta(bytes: Uint8Array): boolean {
       );
     }
   }
-  return false;
+  return { meta: false, requirements };
+}
+
+function missingMeta(
+  bytes: Uint8Array,
+  { requirements }: Found,
+  { request, ttlNanos }: MetaSource,
+): Uint8Array {
+  // Some Crossplanes would keep an answer that was given before its author saw what it asked for.
+  const unfinished = requirements && hasUnmetRequirements(bytes, request.bytes);
+  return encodeMeta({
+    tag: request.tag,
+    ttlNanos: unfinished ? 0n : ttlNanos,
+  });
+}
+
+/** The `meta` of a response. */
+interface ResponseMetaValues {
+  readonly tag: string;
+  /** How long Crossplane may answer an equal request with this response; 0 = not at all. */
+  readonly ttlNanos: bigint;
 }
 
 /** By hand: on the path of every request the generated encoder takes 20 µs. */

@@ -80,7 +80,7 @@ export function createRunFunction(options: RunFunctionOptions): RunFunction {
       const fatal = fatalFrom(thrown);
       metrics.requestEnded(fatal.outcome);
       if (scope.cancelled) return { kind: "cancelled" };
-      const elapsedMs = clock.monotonicMs() - startedAtMs;
+      const elapsedMs = Math.round(clock.monotonicMs() - startedAtMs);
       logFatal(fatal, thrown, { tag: request?.logTag, elapsedMs }, logger);
       if (request === undefined || fatal.code === "wire-malformed") {
         return { kind: "malformed", message: fatal.message };
@@ -169,7 +169,7 @@ async function runModule(
       );
       const finished = finishResponse(
         answer,
-        { tag: request.tag, ttlNanos },
+        { request, ttlNanos },
         description,
         found.warning?.text ?? null,
       );

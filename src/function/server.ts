@@ -1,18 +1,26 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-import { Server, ServerCredentials } from "@grpc/grpc-js";
-import { HealthImplementation } from "grpc-health-check";
+import {
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  setLogVerbosity,
+} from "@grpc/grpc-js";
 
 import type { ClientRefusal, Clock, Logger } from "../ports.js";
-import { createConnections } from "./connections.js";
+import { refuseCompression } from "./grpc-encoding.js";
 import type { GrpcMetrics } from "./grpc-metrics.js";
-import { readTimeoutsStrictly } from "./grpc-timeout.js";
+import { correctTimeout } from "./grpc-timeout.js";
+import { addHealth } from "./health.js";
+import { beforeEveryCall } from "./http2-calls.js";
 import { listen, type ListenAddress } from "./listen.js";
+import { createOpenStreams } from "./open-streams.js";
 import { addReflection } from "./reflection.js";
 import type { RunFunction } from "./run-function.js";
 import {
   clearStatuses,
   createCallTracker,
+  isRunFunction,
   rawServiceDefinition,
   serviceNames,
 } from "./service.js";
@@ -66,7 +74,10 @@ export async function startServer(
   metrics: GrpcMetrics,
 ): Promise<FunctionServer> {
   const calls = createCallTracker(runFunction, clock);
-  const health = new HealthImplementation(healthOf("NOT_SERVING"));
+  const connections = createOpenStreams();
+  const openCalls = createOpenStreams();
+  // It writes header values, credentials among them, and not as our log is.
+  setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
     "grpc.max_receive_message_length": options.maxReceiveBytes,
     // What is too large for Crossplane is answered with a result that says so.
@@ -79,6 +90,8 @@ export async function startServer(
       options.maxConnectionAgeGraceMs,
       unlimitedMs,
     ),
+    // Each holds a request, and gRPC's clients wait for their turn.
+    "grpc.max_concurrent_streams": maxConnectionCalls,
     "grpc.enable_channelz": 0,
     interceptors: [metrics.countCalls, clearStatuses],
   });
@@ -93,19 +106,22 @@ export async function startServer(
       RunFunction: calls.handle,
     });
   }
-  health.addToServer(server);
+  const health = addHealth(server, serviceNames);
   addReflection(server);
   // Encryption and client certificates are ours: sockets arrive here already decrypted.
   const injector = server.createConnectionInjector(
     ServerCredentials.createInsecure(),
   );
-  readTimeoutsStrictly(server);
+  beforeEveryCall(server, (stream, headers) => {
+    correctTimeout(headers);
+    refuseCompression(headers);
+    if (isRunFunction(headers[":path"])) openCalls.add(stream);
+  });
   const { tlsCertsDir, onTlsReload: onReload } = options;
   const tls =
     tlsCertsDir === null
       ? null
       : await followTls({ directory: tlsCertsDir, onReload, clock, logger });
-  const connections = createConnections();
   const listener = await listen(
     options.address,
     tls === null
@@ -121,19 +137,15 @@ export async function startServer(
     tls?.close();
     throw error;
   });
-  const setHealth = (state: "NOT_SERVING" | "SERVING") => {
-    for (const [service, status] of Object.entries(healthOf(state)))
-      health.setStatus(service, status);
-  };
   let draining = false;
   return {
     address: listener.address,
     setServing() {
-      if (!draining) setHealth("SERVING");
+      if (!draining) health.set("SERVING");
     },
     async drain(graceMs) {
       draining = true;
-      setHealth("NOT_SERVING");
+      health.set("NOT_SERVING");
       listener.close();
       tls?.close();
       // Asks the clients to go; those that have no call do so at once.
@@ -141,12 +153,13 @@ export async function startServer(
       const timers = new AbortController();
       await Promise.race([
         connections.none(),
-        calls.idle().then(() => pause(flushMs, timers.signal)),
+        openCalls.none().then(() => pause(flushMs, timers.signal)),
         pause(graceMs, timers.signal),
       ]);
       timers.abort();
       calls.cancelAll();
       server.forceShutdown();
+      connections.destroyAll();
     },
   };
 }
@@ -156,6 +169,9 @@ export async function startServer(
  * not close by themselves while, say, somebody watches the health.
  */
 const flushMs = 500;
+
+/** Calls at once on one connection; as many runs there are at once by default. */
+const maxConnectionCalls = 256;
 
 /** What grpc-js takes for never; its timers can be set no later. */
 const unlimitedMs = 2 ** 31 - 1;
@@ -169,10 +185,4 @@ function connectionAgeMs(ageMs: number): number {
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return delay(ms, undefined, { signal }).catch(() => undefined);
-}
-
-function healthOf<S extends "NOT_SERVING" | "SERVING">(
-  state: S,
-): Record<string, S> {
-  return Object.fromEntries(["", ...serviceNames].map((name) => [name, state]));
 }

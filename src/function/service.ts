@@ -9,6 +9,7 @@ import {
 
 import type { Clock } from "../ports.js";
 import { createRequestScope, type CancellableScope } from "../request-scope.js";
+import { compressedDetails, expectedEncoding } from "./grpc-encoding.js";
 import { expectedTimeout, invalidTimeoutDetails } from "./grpc-timeout.js";
 import type { RunFunction } from "./run-function.js";
 
@@ -18,6 +19,17 @@ export const serviceNames = [
   "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
 ] as const;
 
+/** Whether a call's path is that of RunFunction. */
+export function isRunFunction(path: string | undefined): boolean {
+  return path !== undefined && paths.has(path);
+}
+
+const paths: ReadonlySet<string> = new Set(serviceNames.map(pathOf));
+
+function pathOf(serviceName: string): string {
+  return `/${serviceName}/RunFunction`;
+}
+
 /** A unary call whose request and response stay the bytes they are. */
 export type RawUnaryCall = ServerUnaryCall<Buffer, Uint8Array>;
 
@@ -25,7 +37,7 @@ export type RawUnaryCall = ServerUnaryCall<Buffer, Uint8Array>;
 export function rawServiceDefinition(serviceName: string): ServiceDefinition {
   return {
     RunFunction: {
-      path: `/${serviceName}/RunFunction`,
+      path: pathOf(serviceName),
       requestStream: false,
       responseStream: false,
       requestSerialize: asBuffer,
@@ -38,8 +50,6 @@ export function rawServiceDefinition(serviceName: string): ServiceDefinition {
 
 /** Calls that are being answered. */
 export interface CallTracker {
-  /** Resolves once no call is being answered. */
-  idle(): Promise<void>;
   /** Tells every call that its caller has gone. */
   cancelAll(): void;
   readonly handle: (
@@ -54,7 +64,6 @@ export function createCallTracker(
   clock: Clock,
 ): CallTracker {
   const open = new Set<CancellableScope>();
-  let whenIdle: (() => void)[] = [];
 
   async function answer(
     call: RawUnaryCall,
@@ -84,10 +93,6 @@ export function createCallTracker(
     } finally {
       call.off("cancelled", cancel);
       open.delete(scope);
-      if (open.size === 0) {
-        for (const resolve of whenIdle) resolve();
-        whenIdle = [];
-      }
     }
   }
 
@@ -96,16 +101,12 @@ export function createCallTracker(
     cancelAll() {
       for (const scope of open) scope.cancel();
     },
-    idle: () =>
-      open.size === 0
-        ? Promise.resolve()
-        : new Promise((resolve) => whenIdle.push(resolve)),
   };
 }
 
 /**
- * Corrects three of grpc-js's statuses: a request that is too large names the flag, a deadline that
- * is none is the caller's mistake, and a handler never says UNIMPLEMENTED, upon which Crossplane
+ * Corrects four of grpc-js's statuses: a request that is too large names the flag, a deadline that
+ * is none and a compressed message are the caller's mistakes, and a handler never says UNIMPLEMENTED, upon which Crossplane
  * would call the other service with the same.
  */
 export const clearStatuses: ServerInterceptor = (_method, call) => {
@@ -127,6 +128,13 @@ export const clearStatuses: ServerInterceptor = (_method, call) => {
         ...original,
         code: status.INVALID_ARGUMENT,
         details: expectedTimeout,
+      });
+    }
+    if (details === compressedDetails) {
+      return send({
+        ...original,
+        code: status.INVALID_ARGUMENT,
+        details: expectedEncoding,
       });
     }
     if (original.code === status.UNIMPLEMENTED) {

@@ -6,6 +6,7 @@ import { createSecureContext } from "node:tls";
 
 import { errorText } from "../errors.js";
 import { FunctionError } from "./error.js";
+import { whyUnusable } from "./tls-usable.js";
 
 /** What the server shows of itself, and whose clients it accepts: one set, never mixed with another. */
 export interface TlsIdentity {
@@ -46,29 +47,49 @@ export async function readTlsFiles(directory: string): Promise<TlsFiles> {
 }
 
 /**
- * What the files say, when all of it can be used.
+ * What the files say, when all of it can be used at `nowMs`.
  * @throws FunctionError start-refused
  */
-export function parseTlsIdentity(files: TlsFiles): TlsIdentity {
+export function parseTlsIdentity(files: TlsFiles, nowMs: number): TlsIdentity {
   const { directory, certificate, privateKey } = files;
-  const leaf = parsed(directory, "tls.crt", () => {
+  const leaf = parsed("tls.crt", "expected a certificate in PEM", () => {
     return new X509Certificate(certificate);
   });
-  const key = parsed(directory, "tls.key", () => createPrivateKey(privateKey));
+  const key = parsed(
+    "tls.key",
+    "expected an unencrypted private key in PEM",
+    () => createPrivateKey(privateKey),
+  );
   if (!leaf.checkPrivateKey(key)) {
-    throw refused(`${directory}: tls.key is not the key of tls.crt`);
+    throw refused(
+      `--tls-certs-dir (TLS_SERVER_CERTS_DIR): ${directory}: tls.key is not the key of tls.crt`,
+    );
   }
   // What OpenSSL would not serve, such as a key that is too short, shows here and not per connection.
-  parsed(directory, "tls.crt", () =>
+  parsed("tls.crt", "expected certificates in PEM that OpenSSL serves", () =>
     createSecureContext({ cert: certificate, key: privateKey }),
   );
-  const clientAuthorities = parsed(directory, "ca.crt", () =>
-    splitPem(files.authorities).map((block) => new X509Certificate(block)),
-  );
-  if (clientAuthorities.length === 0) {
-    throw refused(`${join(directory, "ca.crt")}: expected a certificate`);
+  const clientAuthorities = parseAuthorities(files.authorities);
+  const identity = { certificate, privateKey, leaf, clientAuthorities };
+  const unusable = whyUnusable(identity, nowMs);
+  if (unusable !== null) throw refusedFile(unusable.file, unusable.reason);
+  return identity;
+}
+
+function parseAuthorities(pem: Buffer): readonly X509Certificate[] {
+  const blocks = splitPem(pem);
+  if (blocks === null) {
+    throw refusedFile(
+      "ca.crt",
+      "expected whole certificates in PEM, got one without an end",
+    );
   }
-  return { certificate, privateKey, leaf, clientAuthorities };
+  if (blocks.length === 0) {
+    throw refusedFile("ca.crt", "expected certificates in PEM, got none");
+  }
+  return parsed("ca.crt", "expected certificates in PEM", () =>
+    blocks.map((block) => new X509Certificate(block)),
+  );
 }
 
 async function readBounded(directory: string, name: string): Promise<Buffer> {
@@ -90,32 +111,43 @@ async function readBounded(directory: string, name: string): Promise<Buffer> {
     }
   } catch (cause) {
     throw refused(
-      `cannot read ${name} of --tls-certs-dir: ${errorText(cause)}`,
+      `cannot read ${name} of --tls-certs-dir (TLS_SERVER_CERTS_DIR): ${errorText(cause)}`,
       cause,
     );
   }
 }
 
-function parsed<T>(directory: string, name: string, parse: () => T): T {
+function parsed<T>(name: string, expected: string, parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
-    throw refused(`${join(directory, name)}: ${errorText(cause)}`, cause);
+    // OpenSSL's words alone say what its decoder did, and not what is wrong.
+    throw refusedFile(name, `${expected} (${errorText(cause)})`, cause);
   }
 }
 
 const blockStart = "-----BEGIN CERTIFICATE-----";
 
-/** A PEM file may hold several certificates; only the first of them would be read as one. */
-function splitPem(pem: Buffer): string[] {
+/**
+ * A PEM file may hold several certificates; only the first of them would be read as one.
+ * Null = one has no end: half a file must not pass for a shorter list.
+ */
+function splitPem(pem: Buffer): string[] | null {
   const text = pem.toString("latin1");
   const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
   const blocks = text.match(block) ?? [];
-  // Half a file must not pass for a shorter list.
-  if (blocks.length !== text.split(blockStart).length - 1) {
-    throw new Error("a certificate has no end");
-  }
-  return blocks;
+  return blocks.length === text.split(blockStart).length - 1 ? blocks : null;
+}
+
+function refusedFile(
+  name: string,
+  reason: string,
+  cause?: unknown,
+): FunctionError {
+  return refused(
+    `${name} of --tls-certs-dir (TLS_SERVER_CERTS_DIR): ${reason}`,
+    cause,
+  );
 }
 
 function refused(message: string, cause?: unknown): FunctionError {

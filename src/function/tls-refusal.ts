@@ -3,25 +3,86 @@ import type { Socket } from "node:net";
 import { LRUCache } from "lru-cache";
 
 import { errorText } from "../errors.js";
-import type { Logger } from "../ports.js";
+import type { ClientRefusal, Clock, Logger } from "../ports.js";
+
+/** Why a connection is closed. */
+export interface Refusal {
+  /** What it is counted as. */
+  readonly kind: ClientRefusal;
+  /** For whoever runs the server. */
+  readonly reason: string;
+}
 
 /** Tells why a connection was closed. */
-export type RefusalLog = (socket: Socket, reason: string) => void;
+export type RefusalLog = (
+  socket: Pick<Socket, "remoteAddress">,
+  reason: string,
+) => void;
 
-/** A client retries for as long as it lives; each reason is told once per peer. */
-export function createRefusalLog(logger: Logger): RefusalLog {
-  const told = new LRUCache<string, true>({ max: 256 });
+const toldAgainAfterMs = 600_000;
+const maxRemembered = 256;
+/** Strangers come from as many addresses as they like. */
+const maxLinesPerSecond = 10;
+const untoldAreToldAfterMs = 10_000;
+
+/**
+ * A client retries for as long as it lives; each reason is told once in ten minutes per peer. Of
+ * all peers together there are 10 lines a second, and how many more it would have been is told
+ * every 10 s.
+ */
+export function createRefusalLog(clock: Clock, logger: Logger): RefusalLog {
+  const told = new LRUCache<string, true>({
+    max: maxRemembered,
+    ttl: toldAgainAfterMs,
+    ttlResolution: 0,
+    // Entries of the time 0 never end.
+    perf: { now: () => clock.monotonicMs() + 1 },
+  });
+  const mayTell = createLineBudget(clock);
+  let untold = 0;
+
+  function leaveOut(): void {
+    untold += 1;
+    if (untold > 1) return;
+    setTimeout(() => {
+      logger.warn({ dropped: untold }, "clients refused, too many to tell");
+      untold = 0;
+    }, untoldAreToldAfterMs).unref();
+  }
+
   return (socket, reason) => {
     const peer = socket.remoteAddress ?? "unknown";
     const key = `${peer} ${reason}`;
     if (told.has(key)) return;
+    if (!mayTell()) {
+      leaveOut();
+      return;
+    }
     told.set(key, true);
     logger.warn({ peer, reason }, "client refused");
   };
 }
 
-/** Why a client is refused that may come in, but cannot speak gRPC. */
-export const noHttp2 = "the client does not offer HTTP/2";
+/** Says whether there may be one more line now, and takes it for written. */
+function createLineBudget(clock: Clock): () => boolean {
+  let lines = maxLinesPerSecond;
+  let atMs = clock.monotonicMs();
+  return () => {
+    const nowMs = clock.monotonicMs();
+    const gained = ((nowMs - atMs) * maxLinesPerSecond) / 1_000;
+    lines = Math.min(maxLinesPerSecond, lines + gained);
+    atMs = nowMs;
+    if (lines < 1) return false;
+    lines -= 1;
+    return true;
+  };
+}
+
+/** For a client that may come in, but cannot speak gRPC. */
+export const noHttp2: Refusal = {
+  kind: "no-http2",
+  reason: "the client does not offer HTTP/2",
+};
 
 /** OpenSSL's own sentences name source files and threads; these say what an operator can look for. */
 const reasons: ReadonlyMap<string, string> = new Map([
@@ -33,17 +94,22 @@ const reasons: ReadonlyMap<string, string> = new Map([
     "ERR_SSL_UNSUPPORTED_PROTOCOL",
     "the client speaks no TLS of version 1.2 or newer",
   ],
-  ["ERR_SSL_NO_APPLICATION_PROTOCOL", noHttp2],
 ]);
 
 /** What a client says that does not like the certificate it was shown. */
 const distrust = /ALERT_(?:UNKNOWN_CA|\w*CERTIFICATE\w*)$/;
 
 /** Why a TLS handshake failed. */
-export function handshakeReason(error: Error): string {
+export function handshakeRefusal(error: Error): Refusal {
   const code = "code" in error ? String(error.code) : "";
+  if (code === "ERR_SSL_NO_APPLICATION_PROTOCOL") return noHttp2;
   if (distrust.test(code)) {
-    return `the client does not accept tls.crt: ${code}`;
+    return {
+      kind: "distrusts-us",
+      reason: `the client does not accept tls.crt: ${code}`,
+    };
   }
-  return reasons.get(code) ?? `TLS handshake: ${code || errorText(error)}`;
+  const reason =
+    reasons.get(code) ?? `TLS handshake: ${code || errorText(error)}`;
+  return { kind: "handshake", reason };
 }

@@ -1,6 +1,7 @@
 import { errorText } from "../errors.js";
 import type { Clock, Logger } from "../ports.js";
-import { createExpiryWarning, notAfterOf } from "./tls-expiry.js";
+import { notAfterOf } from "./certificate-dates.js";
+import { createExpiryWarning } from "./tls-expiry.js";
 import {
   parseTlsIdentity,
   readTlsFiles,
@@ -30,7 +31,8 @@ export interface FollowTlsOptions {
 /**
  * Reads the certificates of a directory, then follows their files: by their bytes, so that it sees
  * the swapped links of a Kubernetes volume, and any file system. What cannot be used is told once,
- * and the last good set stays until the files change again.
+ * and the last good set stays until the files change again, or are usable without that: a
+ * certificate may begin later.
  * @throws FunctionError start-refused
  */
 export async function followTls(
@@ -39,11 +41,12 @@ export async function followTls(
   const { directory, onReload, clock, logger, pollAfterMs = 1_000 } = options;
   const warnOfExpiry = createExpiryWarning(clock, logger);
   const first = await readTlsFiles(directory);
-  let identity = parseTlsIdentity(first);
+  let identity = parseTlsIdentity(first, clock.nowMs());
   warnOfExpiry(identity);
   /** What the last look found, and what was last judged. */
   let seen = first.fingerprint;
   let judged = first.fingerprint;
+  let failure: Failure | null = null;
   let isClosed = false;
   let timer = later();
 
@@ -56,23 +59,27 @@ export async function followTls(
     if (isClosed) return;
     timer = later();
     // What changed just now may still be being written: it has to look the same twice.
-    if (found.state === seen && found.state !== judged) judge(found);
+    if (found.state === seen && isDue(found)) judge(found);
     seen = found.state;
     warnOfExpiry(identity);
   }
 
+  function isDue(found: Found): boolean {
+    if (found.state !== judged) return true;
+    if (failure === null) return false;
+    return clock.monotonicMs() - failure.atMs >= retryAfterMs;
+  }
+
   function judge(found: Found): void {
+    const last = found.state === judged ? failure : null;
     judged = found.state;
     try {
-      identity = parseTlsIdentity(filesOf(found));
+      identity = parseTlsIdentity(filesOf(found), clock.nowMs());
     } catch (thrown) {
-      onReload("error");
-      logger.warn(
-        { reason: errorText(thrown) },
-        "cannot reload the certificates, the last good ones stay",
-      );
+      failed(errorText(thrown), last);
       return;
     }
+    failure = null;
     onReload("ok");
     logger.info(
       {
@@ -84,6 +91,16 @@ export async function followTls(
     );
   }
 
+  function failed(reason: string, last: Failure | null): void {
+    failure = { reason, atMs: clock.monotonicMs() };
+    if (last?.reason === reason) return;
+    onReload("error");
+    logger.warn(
+      { reason },
+      "cannot reload the certificates, the last good ones stay",
+    );
+  }
+
   return {
     current: () => identity,
     close() {
@@ -91,6 +108,15 @@ export async function followTls(
       clearTimeout(timer);
     },
   };
+}
+
+/** How often the same files are tried again that could not be used. */
+const retryAfterMs = 60_000;
+
+interface Failure {
+  readonly reason: string;
+  /** Of the monotonic clock. */
+  readonly atMs: number;
 }
 
 /** What lies in the directory; `state` is equal for what would be judged alike. */

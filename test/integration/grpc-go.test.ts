@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -386,8 +387,10 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
         shown: "certs/client",
       },
     ])("refuses a client that shows $name", async ({ trusted, shown }) => {
+      // One that has refused another lets nobody of that address in for a while.
+      const strict = await serve("--tls-certs-dir", join(certs, "server"));
       const result = await call(
-        server,
+        strict,
         runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
         ...flagsOf(
           join(dir, trusted),
@@ -398,6 +401,28 @@ describe.skipIf(missingTool("go"))("integration/grpc-go", () => {
 
       // Such a connection is closed: before the call it makes the call wait, within it end.
       expect(["DeadlineExceeded", "Unavailable"]).toContain(result.code);
+    });
+
+    it("answers a call that waits while its client is refused, soon after it is not any more", async () => {
+      const mounted = join(dir, "mounted");
+      await cp(join(certs, "server"), mounted, { recursive: true });
+      await cp(join(foreign, "server", "ca.crt"), join(mounted, "ca.crt"));
+      const strict = await serve("--tls-certs-dir", mounted);
+
+      const answer = call(
+        strict,
+        runFunctionRequest({ modulePath: "echo.wasm", timeout: "5s" }),
+        ...flagsOf(certs, join(certs, "client")),
+        ...["--connect-within", "100ms", "--deadline", "60s"],
+      );
+      await delay(5_000);
+      await cp(join(certs, "server", "ca.crt"), join(mounted, "ca.crt"));
+
+      const { code, elapsedUs } = await answer;
+      expect(code).toBe("OK");
+      expect(elapsedUs).toBeGreaterThan(4_000_000);
+      // The client's own pauses between its attempts are 4 s long by then, and no longer.
+      expect(elapsedUs).toBeLessThan(13_000_000);
     });
 
     it("lets a plaintext client wait until its deadline", async () => {

@@ -19,6 +19,8 @@ const FORWARDING_FILES = ["src/loader/oci/credentials.ts"];
 const REFUSING_FILES = [
   "src/cli/settings.ts",
   "src/function/bind.ts",
+  "src/function/tls-files.ts",
+  "src/function/tls-usable.ts",
   "src/loader/store/cache-dir.ts",
 ];
 /** What refuses to start, but is not in src. */

@@ -240,8 +240,12 @@ describe("integration/engine/deadline", () => {
     const narrow = await startEngine({ engineWorkers: 1 });
     const lease = await narrow.load("v1/compute");
     // Alone it takes some hundred milliseconds; five at once take five times that.
-    const { ms: aloneMs } = await timed(narrow.run(lease));
-    const timeoutMs = Math.ceil(aloneMs * 2);
+    const aloneMs: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const { ms } = await timed(narrow.run(lease));
+      aloneMs.push(ms);
+    }
+    const timeoutMs = Math.ceil(Math.max(...aloneMs) * 4);
 
     const together = await Promise.all(
       Array.from({ length: 5 }, () => timed(narrow.run(lease, { timeoutMs }))),

@@ -80,13 +80,17 @@ describe.skipIf(missingTool("openssl"))("integration/server/tls", () => {
       flags: ["--tls-certs-dir", certs, ...flags],
     });
 
+  /** Every time from another address, for one that was refused is not let in again at once. */
   async function secureSocket(
     server: ServerProcess,
     set: string,
   ): Promise<TLSSocket> {
     const socket = connect({
-      host: "127.0.0.1",
-      port: Number(server.address.split(":").at(-1)),
+      socket: connectPlainly({
+        host: "127.0.0.1",
+        port: Number(server.address.split(":").at(-1)),
+        localAddress: `127.0.${generation >> 8}.${generation++ & 255 || 1}`,
+      }),
       servername: "localhost",
       ALPNProtocols: ["h2"],
       // No OpenSSL client can judge these certificates; Crossplane's Go client can.

@@ -57,10 +57,10 @@ describe("admission/module-from", () => {
       {
         name: "a URL",
         type: "HTTP",
-        module: { url: `${URL}?sig=s`, digest: DIGEST },
+        module: { url: `${URL}?sig=hunter2`, digest: DIGEST },
         want: {
           type: "HTTP",
-          url: { href: `${URL}?sig=s`, location: URL },
+          url: { href: `${URL}?sig=hunter2`, location: URL },
           digest: DIGEST,
           manifest: null,
         },
@@ -274,7 +274,7 @@ describe("admission/module-from", () => {
       },
       {
         type: "OCI",
-        module: { ref: `user:pw@ghcr.io/x@${DIGEST}` },
+        module: { ref: `user:hunter2@ghcr.io/x@${DIGEST}` },
         want: `${FIELD}: ref: a reference has no user name or password, and one "@" at most, expected registry/repository[:tag]@sha256:<64 hex digits>`,
       },
       {
@@ -289,12 +289,12 @@ describe("admission/module-from", () => {
       },
       {
         type: "HTTP",
-        module: "https://u:pw@h/x?sig=SECRET",
+        module: "https://u:hunter2@h/x?sig=hunter2",
         want: `${NO_HTTP}expected an object, got a string`,
       },
       {
         type: "HTTP",
-        module: { "https://u:pw@h/x?sig=SECRET": DIGEST },
+        module: { "https://u:hunter2@h/x?sig=hunter2": DIGEST },
         want: `${NO_HTTP}unknown field (what it is called is no name), expected one of url, digest, manifestURL, manifestDigest`,
       },
       {

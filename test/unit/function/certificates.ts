@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -10,7 +10,17 @@ import { join } from "node:path";
 export interface CertificateMaker {
   readonly directory: string;
   /** Path of the new authority's certificate. */
-  authority(name: string): string;
+  authority(
+    name: string,
+    options?: {
+      /** Unlike Crossplane's. */
+      subject?: string;
+      /** Another certificate, whose key is its own, too. */
+      keyOf?: string;
+      /** Of its RSA key. */
+      bits?: number;
+    },
+  ): string;
   leaf(options: {
     name: string;
     authority: string;
@@ -22,6 +32,16 @@ export interface CertificateMaker {
     to?: string;
     /** Make it an authority, too (CA:TRUE). */
     isAuthority?: boolean;
+    /** What its key may be used for; null = anything, so that only CA:FALSE keeps it from signing. */
+    keyUsage?: string | null;
+    /** Another certificate, whose key is its own, too. */
+    keyOf?: string;
+    /** Of its RSA key. */
+    bits?: number;
+    /** What is signed over. */
+    hash?: "md5" | "sha1" | "sha256";
+    /** How it is signed: RSASSA-PSS. */
+    isPss?: boolean;
   }): { cert: string; key: string };
   remove(): void;
 }
@@ -36,13 +56,16 @@ export function createCertificateMaker(): CertificateMaker {
   const at = (name: string) => join(directory, name);
   const openssl = (...args: string[]) =>
     execFileSync("openssl", args, { cwd: directory, stdio: "pipe" });
-  /** RSA 2048 in PKCS#1. */
-  const makeKey = (name: string) =>
-    openssl("genrsa", "-traditional", "-out", `${name}.key`, "2048");
+  /** RSA in PKCS#1. */
+  const makeKey = (name: string, bits: number, keyOf: string | undefined) => {
+    if (keyOf !== undefined)
+      copyFileSync(at(`${keyOf}.key`), at(`${name}.key`));
+    else openssl("genrsa", "-traditional", "-out", `${name}.key`, String(bits));
+  };
 
   return {
     directory,
-    authority(name) {
+    authority(name, { subject = crossplane, keyOf, bits = 2048 } = {}) {
       writeFileSync(
         at(`${name}.cnf`),
         `[req]
@@ -56,10 +79,10 @@ subjectKeyIdentifier = none
 authorityKeyIdentifier = none
 `,
       );
-      makeKey(name);
+      makeKey(name, bits, keyOf);
       openssl(
         ...["req", "-x509", "-key", `${name}.key`, "-days", String(tenYears)],
-        ...["-subj", crossplane, "-set_serial", "2022"],
+        ...["-subj", subject, "-set_serial", "2022"],
         ...["-config", `${name}.cnf`, "-out", `${name}.crt`],
       );
       return at(`${name}.crt`);
@@ -72,6 +95,11 @@ authorityKeyIdentifier = none
       from = day(0),
       to = day(tenYears),
       isAuthority = false,
+      keyOf,
+      bits = 2048,
+      hash = "sha256",
+      isPss = false,
+      keyUsage = `digitalSignature, keyEncipherment, dataEncipherment${isAuthority ? ", keyCertSign" : ""}`,
     }) {
       writeFileSync(at("index.txt"), "");
       writeFileSync(at("serial"), "07E6\n");
@@ -86,7 +114,7 @@ default_ca = here
 database = index.txt
 serial = serial
 new_certs_dir = .
-default_md = sha256
+default_md = ${hash}
 policy = any
 x509_extensions = ext
 unique_subject = no
@@ -97,14 +125,14 @@ organizationName = optional
 commonName = optional
 [ext]
 basicConstraints = critical, CA:${isAuthority ? "TRUE" : "FALSE"}
-keyUsage = critical, digitalSignature, keyEncipherment, dataEncipherment${isAuthority ? ", keyCertSign" : ""}
+${keyUsage === null ? "" : `keyUsage = critical, ${keyUsage}`}
 subjectKeyIdentifier = none
 authorityKeyIdentifier = none
 subjectAltName = DNS:localhost
 ${usage === null ? "" : `extendedKeyUsage = ${usage}`}
 `,
       );
-      makeKey(name);
+      makeKey(name, bits, keyOf);
       openssl(
         ...["req", "-new", "-key", `${name}.key`, "-subj", subject],
         ...["-config", `${name}.cnf`, "-out", `${name}.csr`],
@@ -113,6 +141,7 @@ ${usage === null ? "" : `extendedKeyUsage = ${usage}`}
         ...["ca", "-batch", "-notext", "-config", `${name}.cnf`],
         ...["-cert", `${authority}.crt`, "-keyfile", `${authority}.key`],
         ...["-startdate", `${from}000000Z`, "-enddate", `${to}000000Z`],
+        ...(isPss ? ["-sigopt", "rsa_padding_mode:pss"] : []),
         ...["-in", `${name}.csr`, "-out", `${name}.crt`],
       );
       return { cert: at(`${name}.crt`), key: at(`${name}.key`) };

@@ -33,7 +33,7 @@ const anyName = fc.constantFrom(...names);
 const granting = (...granted: string[]) => new Set(granted);
 
 /** Stands for a secret until it is known which entry it is in; all are equally long. */
-const placeholder = "secret-000";
+const placeholder = "hunter2-000";
 
 /** A field with the number of `credentials`. */
 interface CredentialField {
@@ -143,7 +143,7 @@ function anyRequest(field: Arbitrary<CredentialField>): Arbitrary<AnyRequest> {
     .array(fc.oneof(field, other), { maxLength: 12 })
     .map((generated) => {
       const fields = generated.map(({ part, names }, index) => {
-        const secret = `secret-${String(index + 1).padStart(3, "0")}`;
+        const secret = `hunter2-${String(index + 1).padStart(3, "0")}`;
         return { part: planted(part, secret), names, secret };
       });
       return { fields, bytes: join(fields.map((each) => each.part)).wire };
@@ -350,7 +350,7 @@ describe("function/credentials", () => {
           granting("db", "cmdb"),
         );
 
-        expect(includes(forwarded, "secret")).toBe(kept);
+        expect(includes(forwarded, "hunter2")).toBe(kept);
       }
     });
 

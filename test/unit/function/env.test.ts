@@ -49,9 +49,9 @@ describe("function/env", () => {
   describe("materialiseEnv", () => {
     it("fills the bound variables, in order, and no others", () => {
       const request = requestWith({
-        db: { url: "postgres://u:p@h/d", unused: "x" },
-        api: { token: "\ufeffä€\n" },
-        other: { token: "y" },
+        db: { url: "postgres://u:hunter2@h/d", unused: "x" },
+        api: { token: "\ufeffhunter2ä€\n" },
+        other: { token: "hunter2-y" },
       });
 
       const env = materialiseEnv(
@@ -65,9 +65,9 @@ describe("function/env", () => {
       );
 
       expect(env).toEqual([
-        { name: "TOKEN", value: "\ufeffä€\n" },
-        { name: "DB", value: "postgres://u:p@h/d" },
-        { name: "DB_AGAIN", value: "postgres://u:p@h/d" },
+        { name: "TOKEN", value: "\ufeffhunter2ä€\n" },
+        { name: "DB", value: "postgres://u:hunter2@h/d" },
+        { name: "DB_AGAIN", value: "postgres://u:hunter2@h/d" },
       ]);
     });
 
@@ -114,13 +114,13 @@ describe("function/env", () => {
       },
       {
         name: "another credential only",
-        credentials: { dB: { url: "secret" } },
+        credentials: { dB: { url: "hunter2" } },
         code: "credential-missing",
         want: 'requires.env[1] (A): the request carries no credential "db"; declare it on the pipeline step',
       },
       {
         name: "a credential without the key",
-        credentials: { db: { URL: "secret" } },
+        credentials: { db: { URL: "hunter2" } },
         code: "credential-missing",
         want: 'requires.env[1] (A): credential "db" has no key "url"',
       },
@@ -138,12 +138,15 @@ describe("function/env", () => {
       },
       {
         name: "a NUL character",
-        credentials: { db: { url: "secret\0" } },
+        credentials: { db: { url: "hunter2\0" } },
         code: "env-invalid",
         want: 'requires.env[1] (A): key "url" of credential "db" holds a NUL character',
       },
     ])("refuses $name", ({ credentials, code, want }) => {
-      const request = requestWith({ api: { token: "t" }, ...credentials });
+      const request = requestWith({
+        api: { token: "hunter2-t" },
+        ...credentials,
+      });
       const bindings = [
         { name: "TOKEN", credential: "api", key: "token" },
         { name: "A", credential: "db", key: "url" },
@@ -184,7 +187,7 @@ describe("function/env", () => {
     });
 
     it("names the first that is not there, and its place", () => {
-      const request = requestWith({ cmdb: { a: "secret" } });
+      const request = requestWith({ cmdb: { a: "hunter2" } });
 
       const got = refusal(() =>
         requireCredentials(request, ["cmdb", "vault", "other"], description),

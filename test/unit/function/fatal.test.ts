@@ -46,12 +46,12 @@ describe("function/fatal", () => {
   });
 
   it.each([
-    { name: "an error of ours nobody expected", thrown: new Error("secret") },
-    { name: "no error at all", thrown: "secret" },
+    { name: "an error of ours nobody expected", thrown: new Error("hunter2") },
+    { name: "no error at all", thrown: "hunter2" },
     { name: "nothing", thrown: undefined },
     {
       name: "a code that is not in the map",
-      thrown: new FunctionError("toString" as never, "secret"),
+      thrown: new FunctionError("toString" as never, "hunter2"),
     },
   ])("tells nothing of $name", ({ thrown }) => {
     expect(fatalFrom(thrown)).toEqual({

@@ -23,11 +23,10 @@ import {
 } from "../../../src/gen/run_function_pb.js";
 import { type Loader } from "../../../src/loader/index.js";
 import { localModule } from "../../support/engine.js";
+import { recordingLogger } from "../../support/recorded-log.js";
 import { sourceParsers } from "../../support/source-parsers.js";
 import type {
   Clock,
-  LogFields,
-  Logger,
   ManifestBytes,
   Metrics,
   ModuleFile,
@@ -36,34 +35,12 @@ import type {
 import { createRequestScope } from "../../../src/request-scope.js";
 import { fakePolicyEngine } from "../admission/policy/fixtures.js";
 
+export { recordingLogger, type LogLine } from "../../support/recorded-log.js";
+
 export const realClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 };
-
-export interface LogLine {
-  readonly level: string;
-  readonly fields: LogFields;
-  readonly message: string;
-}
-
-/** A logger that remembers. */
-export function recordingLogger(): { logger: Logger; lines: LogLine[] } {
-  const lines: LogLine[] = [];
-  const at = (bound: LogFields): Logger => {
-    const write = (level: string) => (fields: LogFields, message: string) => {
-      lines.push({ level, fields: { ...bound, ...fields }, message });
-    };
-    return {
-      debug: write("debug"),
-      info: write("info"),
-      warn: write("warn"),
-      error: write("error"),
-      child: (fields) => at({ ...bound, ...fields }),
-    };
-  };
-  return { logger: at({}), lines };
-}
 
 const greeter: ModuleFile = {
   digest: `sha256:${"0".repeat(64)}`,
@@ -165,6 +142,7 @@ export function recordingMetrics(): Metrics & { readonly counted: string[] } {
     tagResolved: (source) => counted.push(`tag ${source}`),
     blobLookedUp: (event) => counted.push(`blob ${event}`),
     cacheSwept: (cache) => counted.push(`swept ${cache}`),
+    clientRefused: (refusal) => counted.push(`client ${refusal}`),
   };
 }
 

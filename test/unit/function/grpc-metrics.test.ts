@@ -41,6 +41,7 @@ beforeEach(async () => {
       maxConnectionAgeMs: 0,
       maxConnectionAgeGraceMs: 0,
       onTlsReload: () => undefined,
+      onClientRefused: () => undefined,
     },
     (_bytes, scope) => answer(scope),
     realClock,

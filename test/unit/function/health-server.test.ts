@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 
 import { startHealthServer } from "../../../src/function/health-server.js";
 import type { PageServer } from "../../../src/function/page-server.js";
+import { recordOutput } from "../../support/suite-output.js";
 import { recordingLogger } from "./fixtures.js";
 
 const servers: PageServer[] = [];
@@ -29,12 +30,14 @@ async function serve(isReady = () => true, port = 0): Promise<PageServer> {
 async function ask({ address }: PageServer, path: string, method = "GET") {
   const sent = request(`http://${address}${path}`, { method }).end();
   const [response] = (await once(sent, "response")) as [IncomingMessage];
+  const body = await text(response);
+  recordOutput("page", body);
   return {
     status: response.statusCode,
     type: response.headers["content-type"],
     length: response.headers["content-length"],
     allow: response.headers.allow,
-    body: await text(response),
+    body,
   };
 }
 

@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 
-import { entryHasKey, readMapEntry } from "../../../src/function/map-entry.js";
+import {
+  entryHasKey,
+  findEntryKey,
+  readMapEntry,
+} from "../../../src/function/map-entry.js";
 import { maxPieces } from "../../../src/function/pieces.js";
 import { concat } from "./fixtures.js";
 import {
@@ -92,6 +96,49 @@ describe("function/map-entry", () => {
     expect(() => read(...pieces(maxPieces + 1))).toThrow(
       "the field value occurs more than 64 times in one message",
     );
+  });
+
+  describe("findEntryKey", () => {
+    const find = (fields: readonly Part[], budget = { fields: 100 }) => {
+      const { wire } = join(fields);
+      const entry = { start: 0, end: wire.length };
+      const found = findEntryKey(wire, entry, budget);
+      return found && Buffer.from(wire.subarray(found.start, found.end));
+    };
+
+    it.each([
+      { name: "no field", fields: [], want: "" },
+      { name: "no key", fields: [text(2, "v"), varint(1, 5)], want: "" },
+      {
+        name: "several keys",
+        fields: [text(1, "a"), text(2, "v"), text(1, "b"), text(3, "x")],
+        want: "b",
+      },
+      {
+        name: "an empty key behind another",
+        fields: [text(1, "a"), text(1, "")],
+        want: "",
+      },
+    ])("finds in an entry with $name: $want", ({ fields, want }) => {
+      expect(find(fields)?.toString()).toBe(want);
+    });
+
+    it("finds what is no text as well", () => {
+      const broken = part(Uint8Array.of(10, 1, 0xff));
+
+      expect(find([broken])).toEqual(Buffer.of(0xff));
+    });
+
+    it("looks at no more fields than there are left, and takes them away", () => {
+      const fields = [varint(9, 1), text(1, "a"), text(1, "b")];
+      const budget = { fields: 5 };
+
+      expect(find(fields, budget)?.toString()).toBe("b");
+      expect(budget).toEqual({ fields: 2 });
+      expect(find(fields, budget)).toBeUndefined();
+      expect(budget).toEqual({ fields: 0 });
+      expect(find([], budget)?.toString()).toBe("");
+    });
   });
 
   describe("entryHasKey", () => {

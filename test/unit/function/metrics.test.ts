@@ -31,7 +31,7 @@ const list: Readonly<Record<string, Listed>> = {
   function_wasm_module_compile_duration_seconds: histogram([{}]),
   function_wasm_module_loads_total: counter(by("abi", "1", "2")),
   function_wasm_module_fetch_duration_seconds: histogram(
-    by("source", "oci", "http"),
+    by("source", "oci", "http", "path"),
   ),
   function_wasm_module_tag_resolutions_total: counter(
     by("source", "registry", "pointer", "cache"),
@@ -51,6 +51,13 @@ const list: Readonly<Record<string, Listed>> = {
   function_wasm_policy_last_reload_successful: gauge([{}]),
   function_wasm_certificate_reloads_total: counter(by("result", "ok", "error")),
   function_wasm_certificate_last_reload_successful: gauge([{}]),
+  function_wasm_clients_refused_total: counter(
+    by(
+      "reason",
+      ...["no-certificate", "untrusted", "expired", "not-for-clients"],
+      ...["distrusts-us", "no-http2", "handshake"],
+    ),
+  ),
   grpc_server_started_total: counter([]),
   grpc_server_handled_total: counter([]),
   grpc_server_msg_received_total: counter([]),
@@ -146,6 +153,7 @@ describe("function/metrics", () => {
     metrics.moduleLoaded(2);
     metrics.moduleLoaded(2);
     metrics.moduleFetched("http", 0.2);
+    metrics.moduleFetched("path", 0.5);
     metrics.tagResolved("pointer");
     metrics.compiledLookedUp("hit");
     metrics.artifactLookedUp("miss");
@@ -154,6 +162,9 @@ describe("function/metrics", () => {
     metrics.cacheSwept("blob", 7);
     metrics.policyReloaded("error");
     metrics.certificatesReloaded("ok");
+    metrics.clientRefused("expired");
+    metrics.clientRefused("handshake");
+    metrics.clientRefused("handshake");
 
     expect(countedOf(await readPage(exposition))).toEqual([
       'module_requests_total{outcome="ok"} 2',
@@ -172,6 +183,8 @@ describe("function/metrics", () => {
       'module_loads_total{abi="2"} 2',
       'module_fetch_duration_seconds_sum{source="http"} 0.2',
       'module_fetch_duration_seconds_count{source="http"} 1',
+      'module_fetch_duration_seconds_sum{source="path"} 0.5',
+      'module_fetch_duration_seconds_count{source="path"} 1',
       'module_tag_resolutions_total{source="pointer"} 1',
       'module_cache_events_total{cache="compiled",event="hit"} 1',
       'module_cache_events_total{cache="compiled-disk",event="miss"} 1',
@@ -180,6 +193,8 @@ describe("function/metrics", () => {
       'policy_reloads_total{result="error"} 1',
       'certificate_reloads_total{result="ok"} 1',
       "certificate_last_reload_successful{} 1",
+      'clients_refused_total{reason="expired"} 1',
+      'clients_refused_total{reason="handshake"} 2',
     ]);
   });
 

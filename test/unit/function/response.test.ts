@@ -29,7 +29,10 @@ import {
   unknownField,
 } from "./wire-parts.js";
 
-const meta = { tag: "t", ttlNanos: 61_000_000_001n };
+const meta = {
+  request: scanRequest(requestBytes({ meta: { tag: "t" } })),
+  ttlNanos: 61_000_000_001n,
+};
 const description = "Path big.wasm";
 
 function decode(bytes: Uint8Array) {
@@ -106,9 +109,11 @@ describe("function/response", () => {
       ttlNanos: 2n ** 63n - 1n,
     },
   ])("writes a meta as any decoder reads it: $name", ({ tag, ttlNanos }) => {
+    const request = scanRequest(requestBytes({ meta: { tag } }));
+
     const answer = finishResponse(
       new Uint8Array(),
-      { tag, ttlNanos },
+      { request, ttlNanos },
       description,
     );
 
@@ -117,6 +122,51 @@ describe("function/response", () => {
     const { seconds, nanos } = read?.ttl ?? { seconds: -1n, nanos: -1 };
     expect(seconds * 1_000_000_000n + BigInt(nanos)).toBe(ttlNanos);
     expect(decode(answer)).toMatchObject({ results: [], conditions: [] });
+  });
+
+  it.each([
+    { name: "a TTL", own: 5n, carried: [], want: 5n },
+    { name: "no TTL, but a meta", own: null, carried: [], want: undefined },
+    {
+      name: "no meta, and asks for more",
+      own: undefined,
+      carried: [],
+      want: 0n,
+    },
+    {
+      name: "no meta, and asks for more than it got",
+      own: undefined,
+      carried: ["a"],
+      want: 0n,
+    },
+    {
+      name: "no meta, and asks for what it got",
+      own: undefined,
+      carried: ["a", "b"],
+      want: 61n,
+    },
+  ])("keeps an answer with requirements as long as it may: $name", (row) => {
+    const selector = { apiVersion: "v1", kind: "ConfigMap" };
+    const bytes = responseBytes({
+      requirements: { resources: { a: selector, b: selector } },
+      ...(row.own === undefined
+        ? {}
+        : {
+            meta: row.own === null ? {} : { ttl: { seconds: row.own } },
+          }),
+    });
+    const request = scanRequest(
+      requestBytes({
+        requiredResources: Object.fromEntries(
+          row.carried.map((name) => [name, {}]),
+        ),
+      }),
+    );
+
+    const answer = finishResponse(bytes, { ...meta, request }, description);
+
+    expect(decode(answer).meta?.ttl?.seconds).toBe(row.want);
+    expect(decode(answer).requirements).toEqual(decode(bytes).requirements);
   });
 
   const blob = (bytes: number) => ({

@@ -189,12 +189,12 @@ describe("function/run-function what the loader is given", () => {
         input: greeterInput,
         credentials: {
           pull: data("password", password),
-          other: data("token", "another secret"),
+          other: data("token", "hunter2-other"),
         },
       });
 
-    await run(request("first"), openScope());
-    await run(request("second"), openScope());
+    await run(request("hunter2-first"), openScope());
+    await run(request("hunter2-second"), openScope());
 
     const read = (name: string) =>
       loader.asked.map(({ context }) => {
@@ -208,10 +208,10 @@ describe("function/run-function what the loader is given", () => {
         );
       });
     expect(read("pull")).toEqual([
-      [["password", "first"]],
-      [["password", "second"]],
+      [["password", "hunter2-first"]],
+      [["password", "hunter2-second"]],
     ]);
-    expect(read("other")[0]).toEqual([["token", "another secret"]]);
+    expect(read("other")[0]).toEqual([["token", "hunter2-other"]]);
     expect(read("gone")).toEqual([null, null]);
     expect(read("")).toEqual([null, null]);
   });

@@ -206,9 +206,9 @@ describe("function/run-function module.from", () => {
 });
 
 const credentials = {
-  db: { url: "postgres://db", password: "s3cret-db" },
-  cmdb: { token: "s3cret-cmdb" },
-  registry: { token: "s3cret-registry" },
+  db: { url: "postgres://u:hunter2@db", password: "hunter2-db" },
+  cmdb: { token: "hunter2-cmdb" },
+  registry: { token: "hunter2-registry" },
 };
 
 /** A request with three step credentials. */
@@ -253,14 +253,14 @@ describe("function/run-function manifest", () => {
 
     const [run] = engine.runs;
     expect(run?.env).toEqual([
-      { name: "DATABASE_URL", value: "postgres://db" },
+      { name: "DATABASE_URL", value: "postgres://u:hunter2@db" },
     ]);
     const seen = fromBinary(
       RunFunctionRequestSchema,
       run?.bytes ?? new Uint8Array(),
     );
     expect(Object.keys(seen.credentials).sort()).toEqual(["cmdb", "db"]);
-    expect(Buffer.from(run?.bytes ?? []).includes("s3cret-registry")).toBe(
+    expect(Buffer.from(run?.bytes ?? []).includes("hunter2-registry")).toBe(
       false,
     );
     expect(asked.map(([, { action }]) => action)).toEqual([
@@ -277,7 +277,7 @@ describe("function/run-function manifest", () => {
 
     const bytes = Buffer.from(engine.runs[0]?.bytes ?? []);
     expect(engine.runs[0]?.env).toEqual([]);
-    for (const secret of ["s3cret", "registry", "cmdb"])
+    for (const secret of ["hunter2", "registry", "cmdb"])
       expect(bytes.includes(secret)).toBe(false);
   });
 

@@ -75,6 +75,22 @@ describe("function/run-function", () => {
     expect(answer.kind).toBe("response");
   });
 
+  it("says in whole milliseconds how long a refusal took", async () => {
+    const { logger, lines } = recordingLogger();
+    let nowMs = 0.25;
+    const clock = { nowMs: () => 0, monotonicMs: () => (nowMs += 10.6) };
+    const input = { ...greeterInput, config: "hi" };
+
+    await pipelineAround(okEngine(), { logger, clock })(
+      requestBytes({ input }),
+      openScope(),
+    );
+
+    expect(lines).toMatchObject([
+      { message: "request refused", fields: { elapsedMs: 11 } },
+    ]);
+  });
+
   it("refuses a config that is no object", async () => {
     const input = { ...greeterInput, config: "hi" };
     const run = pipelineAround(okEngine());

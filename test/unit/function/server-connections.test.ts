@@ -7,9 +7,10 @@ import {
 import { connect as connectPlainly, createServer, type Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
+import zlib, { gzipSync } from "node:zlib";
 
 import { status } from "@grpc/grpc-js";
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { EngineError } from "../../../src/engine/index.js";
 import { createMetrics } from "../../../src/function/metrics.js";
@@ -34,6 +35,7 @@ const sessions: ClientHttp2Session[] = [];
 afterEach(async () => {
   for (const session of sessions.splice(0)) session.destroy();
   await Promise.all(servers.splice(0).map((server) => server.drain(0)));
+  vi.restoreAllMocks();
 });
 
 /** A server whose module is answered with `answer`. */
@@ -50,6 +52,7 @@ async function serve(
       maxConnectionAgeMs: 0,
       maxConnectionAgeGraceMs: 0,
       onTlsReload: () => undefined,
+      onClientRefused: () => undefined,
       ...options,
     },
     pipelineAround(
@@ -96,10 +99,19 @@ function open(port: number, socket?: Socket): ClientHttp2Session {
   return session;
 }
 
+/** A message as gRPC frames it; `flag` 1 = compressed. */
+function frameOf(message: Uint8Array, flag: 0 | 1 = 0): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt8(flag);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+}
+
 /** Makes a call with nothing but HTTP/2, and resolves to its status. */
 async function call(
   session: ClientHttp2Session,
   headers: IncomingHttpHeaders = {},
+  body = frameOf(requestBytes()),
 ): Promise<{ code: number; message: string }> {
   const stream = session.request({
     ":method": "POST",
@@ -116,10 +128,7 @@ async function call(
   }
   stream.on("error", () => undefined);
   stream.resume();
-  const message = requestBytes();
-  const frame = Buffer.alloc(5);
-  frame.writeUInt32BE(message.length, 1);
-  stream.end(Buffer.concat([frame, message]));
+  stream.end(body);
   await new Promise((resolve) => stream.on("close", resolve));
   return {
     code: Number(ending["grpc-status"] ?? NaN),
@@ -128,6 +137,66 @@ async function call(
 }
 
 describe("function/server connections", () => {
+  describe("a client that compresses", () => {
+    it.each(["gzip", "deflate", "zstd", ""])(
+      "is told, with '%s', that its messages must not be",
+      async (encoding) => {
+        const gunzip = vi.spyOn(zlib, "createGunzip");
+        const inflate = vi.spyOn(zlib, "createInflate");
+        const session = open(await serve(answered));
+        const message = gzipSync(requestBytes());
+
+        const ending = await call(
+          session,
+          { "grpc-encoding": encoding },
+          frameOf(message, 1),
+        );
+
+        expect(ending).toEqual({
+          code: status.INVALID_ARGUMENT,
+          message: "grpc-encoding: expected messages that are not compressed",
+        });
+        expect(gunzip).not.toHaveBeenCalled();
+        expect(inflate).not.toHaveBeenCalled();
+      },
+    );
+
+    it("is answered as long as it does not", async () => {
+      const session = open(await serve(answered));
+
+      expect(await call(session, { "grpc-encoding": "gzip" })).toMatchObject({
+        code: status.OK,
+      });
+      expect(
+        await call(
+          session,
+          { "grpc-encoding": "identity" },
+          frameOf(requestBytes(), 1),
+        ),
+      ).toMatchObject({ code: status.OK });
+    });
+  });
+
+  it("lets one connection have 256 calls at once", async () => {
+    const session = open(await serve(answered));
+    await once(session, "remoteSettings");
+
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(256);
+  });
+
+  it("writes no header into the log, even one that grpc-js cannot read", async () => {
+    const written = vi.spyOn(console, "error").mockReturnValue();
+    const raw = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const session = open(await serve(answered));
+
+    await call(session, { authorization: "Bearer hunter2\u00e9" });
+    const texts = [...written.mock.calls, ...raw.mock.calls];
+    written.mockRestore();
+    raw.mockRestore();
+
+    expect(texts).toEqual([]);
+  });
+
   describe("grpc-timeout", () => {
     async function scopeOf(timeout: string) {
       const { answer, scopes, whenEnded } = waiting();
@@ -202,6 +271,59 @@ describe("function/server connections", () => {
       const session = open(await serve(answered));
 
       expect(await call(session)).toMatchObject({ code: status.OK });
+    });
+  });
+
+  describe("drain", () => {
+    /** A call of which nothing but the headers has arrived. */
+    function begin(
+      session: ClientHttp2Session,
+      path = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction",
+    ) {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": path,
+        "content-type": "application/grpc",
+        te: "trailers",
+      });
+      let code = NaN;
+      stream.on("trailers", (trailers: IncomingHttpHeaders) => {
+        code = Number(trailers["grpc-status"]);
+      });
+      stream.on("error", () => undefined);
+      stream.resume();
+      const ended = new Promise<number>((resolve) => {
+        stream.on("close", () => resolve(code));
+      });
+      return { stream, ended };
+    }
+
+    it("waits for a request that is still arriving", async () => {
+      const session = open(await serve(answered));
+      // The server has seen what came before this call.
+      await call(session);
+      const { stream, ended } = begin(session);
+      await new Promise((resolve) => session.ping(resolve));
+
+      const drained = servers[0]?.drain(20_000);
+      await delay(1_000);
+      stream.end(frameOf(requestBytes()));
+
+      expect(await ended).toBe(status.OK);
+      await drained;
+    });
+
+    it("closes every connection in the end, of a client that does not listen, too", async () => {
+      const port = await serve(answered);
+      const { via, cut, hungUp } = await breakable(port);
+      const watch = begin(open(port, via), "/grpc.health.v1.Health/Watch");
+      watch.stream.end(frameOf(new Uint8Array()));
+      await once(watch.stream, "response");
+      cut();
+
+      await servers[0]?.drain(50);
+
+      expect(await Promise.race([hungUp, delay(2_000, "open")])).toBe("closed");
     });
   });
 
@@ -310,7 +432,7 @@ describe("function/server connections", () => {
   /** A way to `port` that can go dead: nothing passes any more, and neither end is told. */
   async function breakable(
     port: number,
-  ): Promise<{ via: Socket; cut: () => void }> {
+  ): Promise<{ via: Socket; cut: () => void; hungUp: Promise<string> }> {
     const relay = createServer();
     relay.listen(0, "127.0.0.1");
     await once(relay, "listening");
@@ -333,8 +455,12 @@ describe("function/server connections", () => {
         near.unpipe(far);
         far.unpipe(near);
         near.pause();
-        far.pause();
+        // What comes is lost, and the end of it is seen.
+        far.resume();
       },
+      hungUp: new Promise((resolve) =>
+        far.on("close", () => resolve("closed")),
+      ),
     };
   }
 });

@@ -11,7 +11,10 @@ import {
   type ChannelCredentials,
   type ServiceError,
 } from "@grpc/grpc-js";
-import { service as healthService } from "grpc-health-check";
+import {
+  HealthImplementation,
+  service as healthService,
+} from "grpc-health-check";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 
 import { EngineError, type Engine } from "../../../src/engine/index.js";
@@ -61,6 +64,7 @@ async function serve(
       maxConnectionAgeMs: 0,
       maxConnectionAgeGraceMs: 0,
       onTlsReload: () => undefined,
+      onClientRefused: () => undefined,
       ...options,
     },
     pipelineAround(engine, { logger }),
@@ -373,7 +377,35 @@ describe("function/server", () => {
 
       const error = await failure(check(client, "other"));
 
-      expect(error.code).toBe(status.NOT_FOUND);
+      expect(error).toMatchObject({
+        code: status.NOT_FOUND,
+        details: "no such service",
+      });
+    });
+
+    it("keeps nothing of what is watched in vain", async () => {
+      const watched = vi.spyOn(
+        HealthImplementation.prototype as unknown as { addWatcher(): void },
+        "addWatcher",
+      );
+      const method = healthService["Watch"];
+      if (method === undefined) throw new Error("no Watch");
+      const client = clientOf(await serve(echoEngine()));
+      const first = (service: string) => {
+        const watch = client.makeServerStreamRequest(
+          method.path,
+          method.requestSerialize,
+          method.responseDeserialize,
+          { service },
+        );
+        watch.on("error", () => undefined);
+        return new Promise((resolve) => watch.once("data", resolve));
+      };
+
+      expect(await first("other")).toEqual({ status: "SERVICE_UNKNOWN" });
+      expect(watched).not.toHaveBeenCalled();
+      expect(await first("")).toEqual({ status: "NOT_SERVING" });
+      expect(watched).toHaveBeenCalledTimes(1);
     });
 
     it("tells watchers NOT_SERVING while draining for good, and does not wait for them", async () => {

@@ -15,17 +15,16 @@ const maker = createCertificateMaker();
 
 describe.skipIf(missingTool("openssl"))("function/tls-expiry", () => {
   let leaf: X509Certificate;
+  let other: X509Certificate;
   let authority: X509Certificate;
 
   beforeAll(() => {
     authority = new X509Certificate(readFileSync(maker.authority("ca")));
-    const { cert } = maker.leaf({
-      name: "server",
-      authority: "ca",
-      usage: "serverAuth",
-      to: "20300131",
-    });
-    leaf = new X509Certificate(readFileSync(cert));
+    [leaf, other] = ["server", "other"].map((name) => {
+      const options = { name, authority: "ca", to: "20300131" };
+      const { cert } = maker.leaf({ ...options, usage: "serverAuth" });
+      return new X509Certificate(readFileSync(cert));
+    }) as [X509Certificate, X509Certificate];
   });
   afterAll(() => maker.remove());
 
@@ -87,18 +86,37 @@ describe.skipIf(missingTool("openssl"))("function/tls-expiry", () => {
     expect(lines.map((line) => line.fields["file"])).toEqual(["ca.crt"]);
   });
 
-  it("warns once a day, and at once of another set", () => {
-    const { warn, lines, pass } = at(endMs - 2 * dayMs);
+  it("warns of each certificate once a day, in whatever set it is", () => {
+    const { warn, lines, pass } = at(endMs - 5 * dayMs);
     const set = identity(leaf);
 
     warn(set);
     pass(dayMs - 1);
     warn(set);
+    warn(identity(leaf));
+    warn(identity(leaf, authority));
     expect(lines).toHaveLength(1);
     pass(1);
-    warn(set);
-    expect(lines).toHaveLength(2);
     warn(identity(leaf));
+    expect(lines).toHaveLength(2);
+    pass(dayMs);
+    warn(set);
     expect(lines).toHaveLength(3);
+  });
+
+  it("warns at once of another certificate", () => {
+    const { warn, lines } = at(endMs - dayMs);
+
+    warn(identity(authority, leaf));
+    warn(identity(other, leaf));
+    warn(identity(authority, leaf, leaf, other));
+    warn(identity(leaf));
+
+    expect(lines.map((line) => line.fields["file"])).toEqual([
+      "ca.crt",
+      "tls.crt",
+      "ca.crt",
+      "tls.crt",
+    ]);
   });
 });

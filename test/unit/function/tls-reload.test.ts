@@ -22,6 +22,7 @@ import {
 } from "vitest";
 
 import { followTls } from "../../../src/function/tls-reload.js";
+import type { Clock } from "../../../src/ports.js";
 import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "./certificates.js";
 import { realClock, recordingLogger } from "./fixtures.js";
@@ -73,13 +74,13 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
     return { directory, swap, swapTo: (set: string) => swap(copyOf(set)) };
   }
 
-  async function follow(directory: string, nowMs = () => realClock.nowMs()) {
+  async function follow(directory: string, overrides: Partial<Clock> = {}) {
     const { logger, lines } = recordingLogger();
     const results: string[] = [];
     const tls = await followTls({
       directory,
       onReload: (result) => results.push(result),
-      clock: { ...realClock, nowMs },
+      clock: { ...realClock, ...overrides },
       logger,
       pollAfterMs,
     });
@@ -156,7 +157,9 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
       {
         level: "warn",
         message: "cannot reload the certificates, the last good ones stay",
-        fields: { reason: `${directory}: tls.key is not the key of tls.crt` },
+        fields: {
+          reason: `--tls-certs-dir (TLS_SERVER_CERTS_DIR): ${directory}: tls.key is not the key of tls.crt`,
+        },
       },
     ]);
 
@@ -170,12 +173,95 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
     expect(shown()).toEqual(bytesOf("old"));
     expect(lines).toHaveLength(2);
     expect(lines[1]?.fields["reason"]).toContain(
-      "cannot read ca.crt of --tls-certs-dir: ENOENT",
+      "cannot read ca.crt of --tls-certs-dir (TLS_SERVER_CERTS_DIR): ENOENT",
     );
 
     swapTo("new");
     await expect.poll(shown).toEqual(bytesOf("new"));
     expect(results).toEqual(["error", "error", "ok"]);
+  });
+
+  describe("with a set that nobody could use", () => {
+    const leafDirectory = (
+      name: string,
+      dates: { from?: string; to: string },
+    ) => {
+      const { cert, key } = maker.leaf({
+        ...{ name, authority: "new-ca", usage: "serverAuth", ...dates },
+      });
+      return (to: string) => {
+        copyFileSync(cert, join(to, "tls.crt"));
+        copyFileSync(key, join(to, "tls.key"));
+        copyFileSync(fileOf("new", "ca.crt"), join(to, "ca.crt"));
+      };
+    };
+
+    it("keeps the last good one", async () => {
+      const { directory, swap } = mountedSecret();
+      const { lines, results, shown } = await follow(directory);
+
+      swap(leafDirectory("expired", { to: "20210101" }));
+      await expect.poll(() => results).toEqual(["error"]);
+      await someLooks();
+
+      expect(shown()).toEqual(bytesOf("old"));
+      expect(results).toEqual(["error"]);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]?.fields["reason"]).toMatch(
+        /^tls\.crt of .*: expected a certificate that is valid now, got one from /,
+      );
+    });
+
+    it("takes it once it can be used, without another line until then", async () => {
+      const { directory, swap } = mountedSecret();
+      let aheadMs = 0;
+      const { lines, results, tls } = await follow(directory, {
+        nowMs: () => realClock.nowMs() + aheadMs,
+        monotonicMs: () => realClock.monotonicMs() + aheadMs,
+      });
+      const hourMs = 3_600_000;
+      const soon = new Date(realClock.nowMs() + 48 * hourMs);
+      const from = soon.toISOString().slice(0, 10).replaceAll("-", "");
+
+      swap(leafDirectory("not-yet", { from, to: "20300131" }));
+      await expect.poll(() => results).toEqual(["error"]);
+      aheadMs += hourMs;
+      await someLooks();
+      expect(results).toEqual(["error"]);
+      expect(lines).toHaveLength(1);
+
+      aheadMs += 48 * hourMs;
+      await expect.poll(() => results).toEqual(["error", "ok"]);
+
+      expect(tls.current().leaf.toString()).toBe(
+        readFileSync(join(directory, "tls.crt"), "utf8"),
+      );
+    });
+
+    it("goes on with one that expires while it is in use", async () => {
+      const { directory } = mountedSecret();
+      let nowMs = realClock.nowMs();
+      const { lines, results, shown } = await follow(directory, {
+        nowMs: () => nowMs,
+      });
+
+      nowMs += 11 * 365.25 * 86_400_000;
+      await expect.poll(() => lines).toHaveLength(2);
+      await someLooks();
+
+      expect(lines[0]?.message).toBe("certificate has expired");
+      expect(results).toEqual([]);
+      expect(shown()).toEqual(bytesOf("old"));
+    });
+
+    it("does not start", async () => {
+      const { directory } = mountedSecret();
+      const nowMs = () => Date.UTC(2090, 0);
+
+      await expect(follow(directory, { nowMs })).rejects.toThrow(
+        "expected a certificate that is valid now",
+      );
+    });
   });
 
   it("says that the old set is good again", async () => {
@@ -211,7 +297,7 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
   it("warns of certificates that end soon, and goes on looking", async () => {
     const { directory } = mountedSecret();
     let nowMs = realClock.nowMs() + 9.9 * 365.25 * 86_400_000;
-    const { lines } = await follow(directory, () => nowMs);
+    const { lines } = await follow(directory, { nowMs: () => nowMs });
     const files = () => lines.map((line) => line.fields["file"]);
     expect(files()).toEqual([]);
 
@@ -239,7 +325,7 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
     const directory = mkdtempSync(join(maker.directory, "empty-"));
 
     await expect(follow(directory)).rejects.toThrow(
-      "cannot read tls.crt of --tls-certs-dir: ENOENT",
+      "cannot read tls.crt of --tls-certs-dir (TLS_SERVER_CERTS_DIR): ENOENT",
     );
   });
 });

@@ -27,8 +27,8 @@ import {
   readTlsFiles,
   type TlsIdentity,
 } from "../../../src/function/tls-files.js";
-import { handshakeReason } from "../../../src/function/tls-refusal.js";
-import type { Clock } from "../../../src/ports.js";
+import { handshakeRefusal } from "../../../src/function/tls-refusal.js";
+import type { ClientRefusal, Clock } from "../../../src/ports.js";
 import { missingTool } from "../../support/tools.js";
 import { createCertificateMaker } from "./certificates.js";
 import { realClock, recordingLogger, type LogLine } from "./fixtures.js";
@@ -40,6 +40,8 @@ let certsDir = "";
 
 beforeAll(() => {
   for (const name of ["ca", "second", "foreign"]) maker.authority(name);
+  maker.authority("renamed", { keyOf: "ca", subject: "/CN=renamed" });
+  maker.authority("weak", { bits: 1024 });
   const leaves = [
     { name: "server", usage: "serverAuth" },
     { name: "client", usage: "clientAuth" },
@@ -52,6 +54,21 @@ beforeAll(() => {
     { name: "named-server", usage: "serverAuth", subject: "/CN=other" },
     { name: "named-without-usage", usage: null, subject: "/CN=other" },
     { name: "long", usage: "clientAuth", to: "20990101" },
+    { name: "signing", usage: "clientAuth", keyUsage: null },
+    { name: "of-signing", authority: "signing", usage: "clientAuth" },
+    {
+      name: "named-of-signing",
+      authority: "signing",
+      usage: "clientAuth",
+      subject: "/CN=other",
+    },
+    {
+      name: "not-signing",
+      usage: "clientAuth",
+      isAuthority: true,
+      keyUsage: "digitalSignature",
+    },
+    { name: "of-not-signing", authority: "not-signing", usage: "clientAuth" },
     { name: "sub-authority", usage: "clientAuth", isAuthority: true },
     {
       name: "named-sub-authority",
@@ -59,6 +76,25 @@ beforeAll(() => {
       subject: "/CN=other",
       isAuthority: true,
     },
+    {
+      name: "ca-of-2021",
+      usage: null,
+      keyOf: "ca",
+      isAuthority: true,
+      to: "20210101",
+    },
+    { name: "short", usage: "clientAuth", bits: 1024 },
+    {
+      name: "named-short",
+      usage: "clientAuth",
+      bits: 1024,
+      subject: "/CN=other",
+    },
+    { name: "of-weak", authority: "weak", usage: "clientAuth" },
+    { name: "pss", usage: "clientAuth", isPss: true },
+    { name: "md5", usage: "clientAuth", hash: "md5" },
+    { name: "sha1", usage: "clientAuth", hash: "sha1" },
+    { name: "sha1-pss", usage: "clientAuth", hash: "sha1", isPss: true },
   ] as const;
   for (const leaf of leaves) {
     pairs[leaf.name] = maker.leaf({ authority: "ca", ...leaf });
@@ -92,29 +128,40 @@ function directoryWith(pair: Pair, authorities: readonly string[]): string {
 describe.skipIf(missingTool("openssl"))("function/tls", () => {
   let listener: Listener | undefined;
   let lines: LogLine[] = [];
+  let refusals: ClientRefusal[] = [];
   let accepted = 0;
+  /** No call comes so soon after another that it would be turned away for that. */
+  let aheadMs = 0;
+  const clock: Clock = {
+    nowMs: () => Date.now(),
+    monotonicMs: () => performance.now() + aheadMs,
+  };
 
   afterEach(() => listener?.close());
 
   const identityOf = async (directory: string) =>
-    parseTlsIdentity(await readTlsFiles(directory));
+    parseTlsIdentity(await readTlsFiles(directory), realClock.nowMs());
 
   async function start(
-    clock: Clock = realClock,
+    startClock: Clock = clock,
     identity?: () => TlsIdentity,
   ): Promise<number> {
     const recording = recordingLogger();
     const usual = await identityOf(certsDir);
     lines = recording.lines;
+    refusals = [];
     accepted = 0;
     listener = await listen(
       { host: "127.0.0.1", port: 0 },
-      identity ?? (() => usual),
+      {
+        identity: identity ?? (() => usual),
+        onRefused: (refusal) => refusals.push(refusal),
+      },
       (socket) => {
         accepted++;
         socket.end("hello");
       },
-      clock,
+      startClock,
       recording.logger,
     );
     return Number(listener.address.split(":").at(-1));
@@ -129,6 +176,7 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
       ...options
     }: ConnectionOptions & { onShown?: (certificate: string) => void } = {},
   ): Promise<{ heard: string; session: Buffer; resumed: boolean }> {
+    aheadMs += 11_000;
     const pair = name === null ? null : pairOf(name);
     const socket = connect({
       host: "127.0.0.1",
@@ -207,6 +255,7 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
   it.each([
     { name: "Crossplane's own", client: "client" },
     { name: "one of the second authority in ca.crt", client: "of-second" },
+    { name: "one signed with RSASSA-PSS", client: "pss" },
     { name: "one OpenSSL can judge", client: "named" },
     {
       name: "one OpenSSL can judge that is for anything",
@@ -217,56 +266,71 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
 
     expect((await call(port, client)).heard).toBe("hello");
     expect(lines).toEqual([]);
+    expect(refusals).toEqual([]);
   });
 
   it.each([
-    { name: "none", client: null, reason: "no client certificate" },
+    {
+      name: "none",
+      client: null,
+      reason: "no client certificate",
+      kind: "no-certificate",
+    },
     {
       name: "one of a foreign authority of the same name",
       client: "of-foreign",
       reason: "client certificate is signed by no authority of ca.crt",
+      kind: "untrusted",
     },
     {
       name: "one for servers",
       client: "server",
       reason: "client certificate: INVALID_PURPOSE",
+      kind: "not-for-clients",
     },
     {
       name: "one for nothing in particular",
       client: "without-usage",
       reason: "client certificate is not meant for clients (clientAuth)",
+      kind: "not-for-clients",
     },
     {
       name: "an expired one",
       client: "expired",
       reason: "client certificate: CERT_HAS_EXPIRED",
+      kind: "expired",
     },
     {
       name: "one that is not valid yet",
       client: "not-yet",
       reason: "client certificate: CERT_NOT_YET_VALID",
+      kind: "expired",
     },
     {
       name: "the authority's own",
       client: "ca",
       reason: "client certificate is an authority's (CA:TRUE)",
+      kind: "not-for-clients",
     },
     {
       name: "one that is an authority's, too",
       client: "sub-authority",
       reason: "client certificate is an authority's (CA:TRUE)",
+      kind: "not-for-clients",
     },
     {
       name: "one that is an authority's, too, that OpenSSL would accept",
       client: "named-sub-authority",
       reason: "client certificate is an authority's (CA:TRUE)",
+      kind: "not-for-clients",
     },
     {
       name: "one for servers that OpenSSL can judge",
       client: "named-server",
       reason: "client certificate: INVALID_PURPOSE",
+      kind: "not-for-clients",
     },
-  ])("refuses $name", async ({ client, reason }) => {
+  ])("refuses $name", async ({ client, reason, kind }) => {
     const port = await start();
 
     expect((await call(port, client)).heard).toBe("");
@@ -274,7 +338,61 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     expect(lines).toMatchObject([
       { level: "warn", message: "client refused", fields: { reason } },
     ]);
+    expect(refusals).toEqual([kind]);
   });
+
+  it.each([
+    {
+      name: "a leaf in ca.crt, which is no authority (CA:FALSE), has signed",
+      client: "of-signing",
+      authorities: ["ca", "signing"],
+      reason: "client certificate is signed by no authority of ca.crt",
+      kind: "untrusted",
+    },
+    {
+      name: "an authority has signed that may not (keyCertSign)",
+      client: "of-not-signing",
+      authorities: ["ca", "not-signing"],
+      reason: "client certificate is signed by no authority of ca.crt",
+      kind: "untrusted",
+    },
+    {
+      name: "an authority of another name has signed, with the same key",
+      client: "client",
+      authorities: ["renamed"],
+      reason: "client certificate is signed by no authority of ca.crt",
+      kind: "untrusted",
+    },
+    {
+      name: "an authority has signed whose key is too short",
+      client: "of-weak",
+      authorities: ["ca", "weak"],
+      reason: "the authority in ca.crt has a key of less than 2048 bits (RSA)",
+      kind: "untrusted",
+    },
+    {
+      name: "a leaf in ca.crt has signed, and OpenSSL can judge",
+      client: "named-of-signing",
+      // Not "ca": it has the same name, and OpenSSL looks no further than the first.
+      authorities: ["signing", "renamed"],
+      // In the words of this version of OpenSSL.
+      reason: expect.stringMatching(/^client certificate: \w/) as string,
+      kind: expect.any(String) as string,
+    },
+  ])(
+    "refuses one that $name",
+    async ({ client, authorities, reason, kind }) => {
+      const identity = await identityOf(
+        directoryWith(pairOf("server"), authorities),
+      );
+      const port = await start(clock, () => identity);
+
+      expect((await call(port, client)).heard).toBe("");
+      expect(accepted).toBe(0);
+      expect(lines).toMatchObject([{ fields: { reason } }]);
+      expect(refusals).toEqual([kind]);
+    },
+  );
 
   it.each([
     {
@@ -298,12 +416,91 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
   ])(
     "looks at the dates of $name itself",
     async ({ client, nowMs, reason }) => {
-      const port = await start({ ...realClock, nowMs: () => nowMs });
+      const port = await start({ ...clock, nowMs: () => nowMs });
 
       expect((await call(port, client)).heard).toBe("");
       expect(lines).toMatchObject([{ fields: { reason } }]);
+      expect(refusals).toEqual(["expired"]);
     },
   );
+
+  /** What is judged of a client, whatever OpenSSL of this version says of it. */
+  function judge(
+    { cert }: Pair,
+    authorities: readonly X509Certificate[],
+    authorizationError: string | null = "DEPTH_ZERO_SELF_SIGNED_CERT",
+  ) {
+    const leaf = new X509Certificate(readFileSync(cert));
+    const socket = {
+      authorized: authorizationError === null,
+      authorizationError: authorizationError as never,
+      getPeerX509Certificate: () => leaf,
+    };
+    return judgeClient(socket, authorities, realClock.nowMs());
+  }
+
+  const certificateOf = (name: string) =>
+    new X509Certificate(readFileSync(pairOf(name).cert));
+
+  it.each([
+    {
+      name: "a key that is too short",
+      client: "short",
+      reason: "client certificate has a key of less than 2048 bits (RSA)",
+    },
+    {
+      name: "a key that is too short, which OpenSSL accepts",
+      client: "named-short",
+      authorizationError: null,
+      reason: "client certificate has a key of less than 2048 bits (RSA)",
+    },
+    {
+      name: "a signature over MD5",
+      client: "md5",
+      reason: "client certificate is signed over MD5 or SHA-1",
+    },
+    {
+      name: "a signature over SHA-1",
+      client: "sha1",
+      reason: "client certificate is signed over MD5 or SHA-1",
+    },
+    {
+      name: "a signature over SHA-1, with RSASSA-PSS",
+      client: "sha1-pss",
+      reason: "client certificate is signed over MD5 or SHA-1",
+    },
+  ])("refuses one with $name", ({ client, authorizationError, reason }) => {
+    expect(
+      judge(pairOf(client), [certificateOf("ca")], authorizationError),
+    ).toEqual({ kind: "refused", refusal: { kind: "untrusted", reason } });
+  });
+
+  it("accepts one of an authority that is in ca.crt with its old certificate, too", () => {
+    const [old, ca] = [certificateOf("ca-of-2021"), certificateOf("ca")];
+    const client = pairOf("client");
+
+    expect(judge(client, [old, ca])).toEqual({ kind: "accepted" });
+    expect(judge(client, [ca, old])).toEqual({ kind: "accepted" });
+    expect(judge(client, [old])).toMatchObject({
+      refusal: { kind: "expired" },
+    });
+  });
+
+  it("survives an authority whose key OpenSSL cannot read", () => {
+    const bytes = certificateOf("ca").raw;
+    const rsa = Buffer.from("2a864886f70d010101", "hex");
+    const unknown = Buffer.from("2a864886f70d010163", "hex");
+    bytes.set(unknown, bytes.indexOf(rsa));
+    const unreadable = new X509Certificate(bytes);
+    expect(() => unreadable.publicKey).toThrow();
+
+    expect(judge(pairOf("client"), [unreadable])).toMatchObject({
+      refusal: { kind: "untrusted" },
+    });
+    expect(judge(pairOf("client"), [unreadable, certificateOf("ca")])).toEqual({
+      kind: "accepted",
+    });
+  });
 
   it("does not believe Node that a resumed session without a certificate is authorized", () => {
     const socket = {
@@ -314,21 +511,17 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
 
     expect(judgeClient(socket, [], realClock.nowMs())).toEqual({
       kind: "refused",
-      reason: "no client certificate",
+      refusal: { kind: "no-certificate", reason: "no client certificate" },
     });
   });
 
   it("does not believe OpenSSL that a certificate for servers is one for clients", () => {
-    const certificate = readFileSync(pairOf("named-server").cert);
-    const socket = {
-      authorized: true,
-      authorizationError: null as never,
-      getPeerX509Certificate: () => new X509Certificate(certificate),
-    };
-
-    expect(judgeClient(socket, [], realClock.nowMs())).toEqual({
+    expect(judge(pairOf("named-server"), [], null)).toEqual({
       kind: "refused",
-      reason: "client certificate is not meant for clients (clientAuth)",
+      refusal: {
+        kind: "not-for-clients",
+        reason: "client certificate is not meant for clients (clientAuth)",
+      },
     });
   });
 
@@ -354,7 +547,7 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
       );
       let current = old;
       const identity = vi.fn(() => current);
-      const port = await start(realClock, identity);
+      const port = await start(clock, identity);
       return { port, identity, old, next, change: () => (current = next) };
     }
 
@@ -367,6 +560,19 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
 
       expect((await call(port, "client")).heard).toBe("");
       expect((await call(port, "of-second")).heard).toBe("hello");
+    });
+
+    it("tells again who is refused", async () => {
+      const { port, change } = await startChangeable();
+      await call(port, null);
+      await call(port, null);
+      expect(lines).toHaveLength(1);
+
+      change();
+      await call(port, null);
+      await call(port, null);
+
+      expect(lines).toHaveLength(2);
     });
 
     it("ends a handshake with the set it began with", async () => {
@@ -399,7 +605,7 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
     });
   });
 
-  it("tells each reason once", async () => {
+  it("counts each refusal, and tells each reason once", async () => {
     const port = await start();
 
     await call(port, null);
@@ -411,6 +617,23 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
       "no client certificate",
       "client certificate is signed by no authority of ca.crt",
     ]);
+    expect(refusals).toEqual(["no-certificate", "no-certificate", "untrusted"]);
+  });
+
+  it("tells a reason again after ten minutes, from when it was told", async () => {
+    let nowMs = 0;
+    const port = await start({ ...clock, monotonicMs: () => nowMs });
+    const toldAt = async (atMs: number) => {
+      nowMs = atMs;
+      await call(port, null);
+      return lines.length;
+    };
+
+    expect(await toldAt(0)).toBe(1);
+    expect(await toldAt(580_000)).toBe(1);
+    expect(await toldAt(600_001)).toBe(2);
+    expect(await toldAt(1_180_000)).toBe(2);
+    expect(await toldAt(1_200_002)).toBe(3);
   });
 
   describe("a handshake that fails", () => {
@@ -419,11 +642,13 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
         name: "a client without HTTP/2",
         options: { ALPNProtocols: ["http/1.1"] },
         reason: "the client does not offer HTTP/2",
+        kind: "no-http2",
       },
       {
         name: "a client that says nothing of HTTP/2",
         options: { ALPNProtocols: [] },
         reason: "the client does not offer HTTP/2",
+        kind: "no-http2",
       },
       {
         name: "a client that is too old",
@@ -433,14 +658,16 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
           ciphers: "DEFAULT@SECLEVEL=0",
         },
         reason: "the client speaks no TLS of version 1.2 or newer",
+        kind: "handshake",
       },
-    ] as const)("tells of $name", async ({ options, reason }) => {
+    ] as const)("tells of $name", async ({ options, reason, kind }) => {
       const port = await start();
 
       await call(port, "client", options);
 
       expect(accepted).toBe(0);
       await expect.poll(() => lines).toMatchObject([{ fields: { reason } }]);
+      expect(refusals).toEqual([kind]);
     });
 
     it.each(["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])(
@@ -457,6 +684,7 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
           .toMatchObject([
             { fields: { reason: "the client does not speak TLS" } },
           ]);
+        expect(refusals).toEqual(["handshake"]);
       },
     );
   });
@@ -464,24 +692,35 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
   it.each([
     {
       code: "ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE",
-      want: "the client does not accept tls.crt: ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE",
+      kind: "distrusts-us",
+      reason:
+        "the client does not accept tls.crt: ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE",
     },
     {
       code: "ERR_SSL_TLSV1_ALERT_UNKNOWN_CA",
-      want: "the client does not accept tls.crt: ERR_SSL_TLSV1_ALERT_UNKNOWN_CA",
+      kind: "distrusts-us",
+      reason:
+        "the client does not accept tls.crt: ERR_SSL_TLSV1_ALERT_UNKNOWN_CA",
     },
     {
       code: "ERR_TLS_HANDSHAKE_TIMEOUT",
-      want: "the TLS handshake took more than 10 s",
+      kind: "handshake",
+      reason: "the TLS handshake took more than 10 s",
     },
     {
       code: "ERR_SSL_BAD_PACKET_LENGTH",
-      want: "TLS handshake: ERR_SSL_BAD_PACKET_LENGTH",
+      kind: "handshake",
+      reason: "TLS handshake: ERR_SSL_BAD_PACKET_LENGTH",
     },
-    { code: "", want: "TLS handshake: over there" },
-  ])("says why a handshake failed: $code", ({ code, want }) => {
+    { code: "", kind: "handshake", reason: "TLS handshake: over there" },
+    {
+      code: "ERR_SSL_NO_APPLICATION_PROTOCOL",
+      kind: "no-http2",
+      reason: "the client does not offer HTTP/2",
+    },
+  ])("says why a handshake failed: $code", ({ code, kind, reason }) => {
     const error = Object.assign(new Error("over\nthere"), { code });
 
-    expect(handshakeReason(error)).toBe(want);
+    expect(handshakeRefusal(error)).toEqual({ kind, reason });
   });
 });

@@ -143,6 +143,18 @@ describe("scripts/lib/xpkg/tar", () => {
       expect(tar("-tf", file)).toBe("header\n");
     });
 
+    it("name one entry", () => {
+      const archive = Buffer.concat([
+        headerOf("x", paxRecord("path=one")),
+        tarOf([EMPTY, { ...EMPTY, path: "after" }]),
+      ]);
+
+      expect(readTar(archive).map((entry) => entry.path)).toEqual([
+        "one",
+        "after",
+      ]);
+    });
+
     it("are refused beside a long name of GNU's, for readers differ", () => {
       const archive = Buffer.concat([
         headerOf("L", "gnu\0"),
@@ -188,11 +200,12 @@ describe("scripts/lib/xpkg/tar", () => {
 
     it.each([
       { name: "no length", text: "path=one\n" },
-      { name: "a length in another notation", text: "1e1 path=o\n" },
+      { name: "a length in another notation", text: "0x10 path=12345\n" },
       { name: "a length past the end", text: "14 path=one\n" },
       { name: "a length that ends early", text: "11 path=one\n" },
-      { name: "no value", text: "8 path\n" },
-      { name: "a NUL", text: "14 path=on\0e\n" },
+      { name: "no value", text: "7 path\n" },
+      { name: "one without a value", text: "7 path\n12 path=one\n" },
+      { name: "a NUL", text: "13 path=on\0e\n" },
     ])("are refused with $name", ({ text }) => {
       expect(() => readTar(withPaxText("x", text))).toThrow(
         "the tar archive is damaged: a pax header is none",

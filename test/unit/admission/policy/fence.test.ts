@@ -25,7 +25,7 @@ const oci = (credentials: string | null = null): Fenced => ({
 });
 
 const url = (path: string) => ({
-  href: `https://files.example.com${path}?sig=secret`,
+  href: `https://files.example.com${path}?sig=hunter2`,
   location: `https://files.example.com${path}`,
 });
 

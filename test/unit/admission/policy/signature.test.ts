@@ -23,7 +23,9 @@ const oci: ModuleSource = {
 };
 const http: ModuleSource = {
   type: "HTTP",
-  url: ok(sourceParsers.parseHttpUrl("https://Example.com/fn.wasm?sig=secret")),
+  url: ok(
+    sourceParsers.parseHttpUrl("https://Example.com/fn.wasm?sig=hunter2"),
+  ),
   digest,
   manifest: null,
 };

@@ -184,7 +184,8 @@ describe("loader/store/pointer-store writes", () => {
       store.write("ghcr.io/acme/x:v1", a, NOW_MS),
       store.write("ghcr.io/acme/y:v1", a, NOW_MS),
     ]);
-    expect(steps.slice(0, 2)).toEqual(["created", "created"]);
+    expect(steps).toHaveLength(2 * whole.length);
+    expect(steps.lastIndexOf("created")).toBeLessThan(steps.indexOf("renamed"));
   });
 
   it("does not undo what another process wrote meanwhile", async () => {
