@@ -70,10 +70,9 @@ export function parseTlsIdentity(files: TlsFiles, nowMs: number): TlsIdentity {
     createSecureContext({ cert: certificate, key: privateKey }),
   );
   const clientAuthorities = parseAuthorities(files.authorities);
-  const identity = { certificate, privateKey, leaf, clientAuthorities };
-  const unusable = whyUnusable(identity, nowMs);
+  const unusable = whyUnusable(leaf, clientAuthorities, nowMs);
   if (unusable !== null) throw refusedFile(unusable.file, unusable.reason);
-  return identity;
+  return { certificate, privateKey, leaf, clientAuthorities };
 }
 
 function parseAuthorities(pem: Buffer): readonly X509Certificate[] {

@@ -2,7 +2,6 @@ import type { X509Certificate } from "node:crypto";
 
 import { isWithinDates, notAfterOf, notBeforeOf } from "./certificate-dates.js";
 import { subjectBytes } from "./certificate-der.js";
-import type { TlsIdentity } from "./tls-files.js";
 
 /** Why no client could come in with a set of certificates, whose files are all in order. */
 export interface Unusable {
@@ -25,7 +24,8 @@ const lengthBytes = 2;
 
 /** What keeps every client out, or null. */
 export function whyUnusable(
-  { leaf, clientAuthorities }: Pick<TlsIdentity, "clientAuthorities" | "leaf">,
+  leaf: X509Certificate,
+  clientAuthorities: readonly X509Certificate[],
   nowMs: number,
 ): Unusable | null {
   const isValid = (certificate: X509Certificate) =>

@@ -170,11 +170,13 @@ async function logged(child: Child, msg: string): Promise<LogLine> {
 }
 
 function linesOf({ stderr }: Child, msg: string): LogLine[] {
-  return stderr()
-    .split("\n")
-    // The last one has not ended.
-    .slice(0, -1)
-    .map((text) => readLogLine(text) as LogLine | null)
-    .filter((line) => line !== null)
-    .filter((line) => line.msg === msg);
+  return (
+    stderr()
+      .split("\n")
+      // The last one has not ended.
+      .slice(0, -1)
+      .map((text) => readLogLine(text) as LogLine | null)
+      .filter((line) => line !== null)
+      .filter((line) => line.msg === msg)
+  );
 }
