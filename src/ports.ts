@@ -184,8 +184,8 @@ export type CacheEvent = "hit" | "miss" | "stale";
 export type MemoryDenialReason = "limit" | "pool";
 
 /**
- * What a client was refused for: it showed no certificate; one that no authority vouches for, one
- * out of its dates, or one that is not for clients; it does not accept the server's; it does not
+ * What a client was refused for: it showed no certificate; one that no authority vouches for with a
+ * key and signature worth something, one out of its dates, or one that is not for clients; it does not accept the server's; it does not
  * offer HTTP/2; or the TLS handshake failed in another way.
  */
 export type ClientRefusal =

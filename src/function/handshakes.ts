@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { LRUCache } from "lru-cache";
 
 import type { Clock, Logger } from "../ports.js";
+import { createLineBudget } from "./line-budget.js";
 
 /** Decides which connections come to a TLS handshake, and when. */
 export interface Handshakes {
@@ -78,13 +79,14 @@ export function createHandshakes(clock: Clock, logger: Logger): Handshakes {
   const pauses = createMemory<Pause>(failureForgottenAfterMs, clock);
   const proven = createMemory<true>(successForgottenAfterMs, clock);
   const told = createMemory<true>(toldAgainAfterMs, clock);
+  const mayTell = createLineBudget(clock);
   let pendingCount = 0;
 
   function close(socket: Socket, peer: string, reason: string): void {
     socket.destroy();
     // Too many in all are those of many peers.
     const about = reason === reasons.tooMany ? reason : peer;
-    if (told.has(about)) return;
+    if (told.has(about) || !mayTell()) return;
     told.set(about, true);
     logger.warn(
       { peer, reason },

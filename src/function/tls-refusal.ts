@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 
 import { errorText } from "../errors.js";
 import type { ClientRefusal, Clock, Logger } from "../ports.js";
+import { createLineBudget } from "./line-budget.js";
 
 /** Why a connection is closed. */
 export interface Refusal {
@@ -21,8 +22,6 @@ export type RefusalLog = (
 
 const toldAgainAfterMs = 600_000;
 const maxRemembered = 256;
-/** Strangers come from as many addresses as they like. */
-const maxLinesPerSecond = 10;
 const untoldAreToldAfterMs = 10_000;
 
 /**
@@ -60,21 +59,6 @@ export function createRefusalLog(clock: Clock, logger: Logger): RefusalLog {
     }
     told.set(key, true);
     logger.warn({ peer, reason }, "client refused");
-  };
-}
-
-/** Says whether there may be one more line now, and takes it for written. */
-function createLineBudget(clock: Clock): () => boolean {
-  let lines = maxLinesPerSecond;
-  let atMs = clock.monotonicMs();
-  return () => {
-    const nowMs = clock.monotonicMs();
-    const gained = ((nowMs - atMs) * maxLinesPerSecond) / 1_000;
-    lines = Math.min(maxLinesPerSecond, lines + gained);
-    atMs = nowMs;
-    if (lines < 1) return false;
-    lines -= 1;
-    return true;
   };
 }
 

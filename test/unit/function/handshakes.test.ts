@@ -454,6 +454,18 @@ describe("function/handshakes", () => {
       ]);
     });
 
+    it("tells of ten peers a second at most, and of the others later", async () => {
+      const many = Array.from({ length: 50 }, (_, n) => `10.0.1.${n}`);
+      for (const address of many) await failNow(address);
+
+      for (const address of many) connect(address);
+      expect(lines).toHaveLength(10);
+
+      nowMs = 500;
+      for (const address of many) connect(address);
+      expect(lines).toHaveLength(15);
+    });
+
     it("says nothing where nothing was closed", async () => {
       await failNow(stranger);
 
