@@ -33,8 +33,8 @@ const maxUnderWayAfterSuccess = 4;
 /** Under way and waiting; more than the connections of a Crossplane that come back all at once. */
 const maxPendingPerPeer = 128;
 const maxPending = 1024;
-/** From when it came, for one that has to wait; the TLS servers have the same for handshakes. */
-const longestPendingMs = 10_000;
+/** To wait; the TLS servers have the same for handshakes. */
+const longestWaitMs = 10_000;
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 10_000;
@@ -127,7 +127,7 @@ export function createHandshakes(clock: Clock, logger: Logger): Handshakes {
     if (handshake.state === "under-way") return;
     handshake.timer = setTimeout(() => {
       close(socket, address, reasons.tooManyOfPeer);
-    }, longestPendingMs);
+    }, longestWaitMs);
   }
 
   function beginNext(peer: Peer): void {
@@ -138,6 +138,8 @@ export function createHandshakes(clock: Clock, logger: Logger): Handshakes {
       if (peer.underWay >= max) return;
       if (next.state === "under-way" || next.socket.destroyed) continue;
       next.state = "under-way";
+      // From here on TLS has its own.
+      clearTimeout(next.timer ?? undefined);
       peer.underWay += 1;
       underWay.set(next.id, next);
       next.handOver();

@@ -1,4 +1,4 @@
-import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { createServer, Socket, type Server as NetServer } from "node:net";
 import type { Server as TlsServer, TLSSocket } from "node:tls";
 
 import { errorText } from "../errors.js";
@@ -98,7 +98,7 @@ function refuser(
 ): Refuse {
   return (socket, { kind, reason }) => {
     onRefused(kind);
-    logRefusal(socket, reason);
+    logRefusal(addressOf(socket), reason);
     // After a handshake that took too long, Node leaves it open for ever.
     socket.destroy();
   };
@@ -131,4 +131,12 @@ function createGuard(
     refuse(socket, handshakeRefusal(error));
   });
   return server;
+}
+
+/** Once a client has hung up, only the connection inside still knows whose it was. */
+function addressOf(socket: Socket): string | undefined {
+  const inside: unknown = Reflect.get(socket, "_parent");
+  return inside instanceof Socket
+    ? (socket.remoteAddress ?? inside.remoteAddress)
+    : socket.remoteAddress;
 }

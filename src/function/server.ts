@@ -76,6 +76,7 @@ export async function startServer(
   const calls = createCallTracker(runFunction, clock);
   const connections = createOpenStreams();
   const openCalls = createOpenStreams();
+  let draining = false;
   // It writes header values, credentials among them, and not as our log is.
   setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
@@ -128,6 +129,11 @@ export async function startServer(
       ? null
       : { identity: () => tls.current(), onRefused: options.onClientRefused },
     (socket) => {
+      // Its handshake began before.
+      if (draining) {
+        socket.destroy();
+        return;
+      }
       connections.add(socket);
       injector.injectConnection(socket);
     },
@@ -137,7 +143,6 @@ export async function startServer(
     tls?.close();
     throw error;
   });
-  let draining = false;
   return {
     address: listener.address,
     setServing() {

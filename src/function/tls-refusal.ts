@@ -1,5 +1,3 @@
-import type { Socket } from "node:net";
-
 import { LRUCache } from "lru-cache";
 
 import { errorText } from "../errors.js";
@@ -15,10 +13,7 @@ export interface Refusal {
 }
 
 /** Tells why a connection was closed. */
-export type RefusalLog = (
-  socket: Pick<Socket, "remoteAddress">,
-  reason: string,
-) => void;
+export type RefusalLog = (address: string | undefined, reason: string) => void;
 
 const toldAgainAfterMs = 600_000;
 const maxRemembered = 256;
@@ -49,8 +44,8 @@ export function createRefusalLog(clock: Clock, logger: Logger): RefusalLog {
     }, untoldAreToldAfterMs).unref();
   }
 
-  return (socket, reason) => {
-    const peer = socket.remoteAddress ?? "unknown";
+  return (address, reason) => {
+    const peer = address ?? "unknown";
     const key = `${peer} ${reason}`;
     if (told.has(key)) return;
     if (!mayTell()) {

@@ -10,6 +10,8 @@ const NEWLINE = 10;
 const MAX_ENTRIES = 1_000_000;
 const MAX_NAME_BYTES = 1024 * 1024;
 /** What other readers take an entry's bytes or name from, and this one does not. */
+/** Others, such as file capabilities, may be binary. */
+const TEXT_KEY = /^(?:path|linkpath|uname|gname)$/;
 const UNREAD_KEY = /^(?:size$|GNU\.sparse(?=\.))/;
 
 /**
@@ -164,12 +166,15 @@ function paxRecords(records) {
       !/^[1-9]\d{0,6}$/.test(digits) ||
       equals === -1 ||
       equals >= end ||
-      records[end - 1] !== NEWLINE ||
-      records.subarray(space, end).includes(0)
+      records[end - 1] !== NEWLINE
     ) {
       throw new XpkgError("the tar archive is damaged: a pax header is none");
     }
     const key = records.toString("utf8", space + 1, equals);
+    const textEnd = TEXT_KEY.test(key) ? end : equals;
+    if (records.subarray(space, textEnd).includes(0)) {
+      throw new XpkgError("the tar archive is damaged: a pax header is none");
+    }
     const [unread] = UNREAD_KEY.exec(key) ?? [];
     if (unread !== undefined) {
       throw new XpkgError(

@@ -168,20 +168,20 @@ describe("function/handshakes", () => {
       expect(count(connectMany(5, crossplane), "begun")).toBe(want);
     });
 
-    it("closes what has waited and begun for 10 s together", async () => {
+    it("closes what has waited for 10 s, and not what has begun then", async () => {
       const [first, second, third] = connectMany(3, stranger);
-      vi.advanceTimersByTime(9_000);
+      vi.advanceTimersByTime(9_999);
       if (first !== undefined) first.bytesRead = 0;
       await first?.fail();
       expect(second?.state).toBe("begun");
-
-      vi.advanceTimersByTime(999);
-      expect(second?.state).toBe("begun");
       expect(third?.state).toBe("waiting");
-      vi.advanceTimersByTime(1);
 
-      expect(second?.state).toBe("closed");
+      vi.advanceTimersByTime(1);
+      expect(second?.state).toBe("begun");
       expect(third?.state).toBe("closed");
+
+      vi.advanceTimersByTime(60_000);
+      expect(second?.state).toBe("begun");
     });
 
     it("closes none that has succeeded", () => {

@@ -1,5 +1,11 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, Server as NetServer } from "node:net";
+import {
+  connect as connectPlainly,
+  createServer,
+  Server as NetServer,
+} from "node:net";
+import { connect as connectTls } from "node:tls";
 
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
@@ -607,6 +613,47 @@ describe("function/server", () => {
       occupant.close();
     });
   });
+
+  it.skipIf(missingTool("openssl"))(
+    "takes no client whose handshake ends after it has begun to drain",
+    async () => {
+      const maker = createCertificateMaker();
+      try {
+        maker.authority("ca");
+        maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
+        const { cert, key } = maker.leaf({
+          name: "client",
+          authority: "ca",
+          usage: "clientAuth",
+        });
+        const server = await serve(echoEngine(), {
+          tlsCertsDir: maker.directory,
+        });
+        const plain = connectPlainly(
+          Number(server.address.split(":").at(-1)),
+          "127.0.0.1",
+        );
+        await once(plain, "connect");
+        await server.drain(0);
+
+        const socket = connectTls({
+          socket: plain,
+          ALPNProtocols: ["h2"],
+          rejectUnauthorized: false,
+          cert: readFileSync(cert),
+          key: readFileSync(key),
+        });
+        socket.on("error", () => undefined);
+        let heardBytes = 0;
+        socket.on("data", (data: Buffer) => (heardBytes += data.length));
+        await new Promise((resolve) => socket.on("close", resolve));
+
+        expect(heardBytes).toBe(0);
+      } finally {
+        maker.remove();
+      }
+    },
+  );
 
   it.skipIf(missingTool("openssl"))(
     "serves Crossplane's certificates, and nobody without one",

@@ -17,7 +17,7 @@ describe("function/tls-refusal", () => {
     return {
       lines,
       tell: (remoteAddress: string, reason = "no client certificate") => {
-        tell({ remoteAddress }, reason);
+        tell(remoteAddress, reason);
       },
       pass: (ms: number) => {
         nowMs += ms;

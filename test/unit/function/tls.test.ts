@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { X509Certificate } from "node:crypto";
 import {
   copyFileSync,
@@ -668,6 +669,27 @@ describe.skipIf(missingTool("openssl"))("function/tls", () => {
       expect(accepted).toBe(0);
       await expect.poll(() => lines).toMatchObject([{ fields: { reason } }]);
       expect(refusals).toEqual([kind]);
+    });
+
+    it("tells who hung up", async () => {
+      const port = await start();
+      const socket = connectPlainly({ host: "127.0.0.1", port });
+      socket.on("error", () => undefined);
+      socket.write(Buffer.from("1603010005010000", "hex"));
+      await once(socket, "connect");
+
+      socket.resetAndDestroy();
+
+      await expect
+        .poll(() => lines)
+        .toMatchObject([
+          {
+            fields: {
+              peer: "127.0.0.1",
+              reason: "the client hung up before the TLS handshake had ended",
+            },
+          },
+        ]);
     });
 
     it.each(["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])(

@@ -172,6 +172,14 @@ describe("scripts/lib/xpkg/tar", () => {
       expect(readTar(archive)).toMatchObject([{ path: "header" }]);
     });
 
+    it("may have binary values, as those of file capabilities are", () => {
+      const capability = "SCHILY.xattr.security.capability=\u0001\0\0\u0002";
+
+      expect(readTar(withPax("x", ["path=one", capability]))).toMatchObject([
+        { path: "one" },
+      ]);
+    });
+
     it.each([
       { type: "x", record: "size=3", key: "size" },
       { type: "g", record: "size=3", key: "size" },
@@ -206,6 +214,7 @@ describe("scripts/lib/xpkg/tar", () => {
       { name: "no value", text: "7 path\n" },
       { name: "one without a value", text: "7 path\n12 path=one\n" },
       { name: "a NUL", text: "13 path=on\0e\n" },
+      { name: "a NUL in a key", text: "13 com\0ment=\n" },
     ])("are refused with $name", ({ text }) => {
       expect(() => readTar(withPaxText("x", text))).toThrow(
         "the tar archive is damaged: a pax header is none",
