@@ -525,7 +525,7 @@ describe("cli/serve policy and metrics", () => {
     host.reload();
 
     await expect
-      .poll(reloads)
+      .poll(reloads, { timeout: 5_000 })
       .toContain('function_wasm_policy_reloads_total{result="ok"} 1');
   });
 
@@ -645,7 +645,7 @@ describe("cli/serve loader", () => {
     const address = String(host.listening()?.["metricsAddress"]);
     const page = () => pageAt(address, "/metrics");
     await expect
-      .poll(page)
+      .poll(page, { timeout: 5_000 })
       .toContain('\nfunction_wasm_module_cache_bytes{cache="blob"} 5\n');
   });
 
