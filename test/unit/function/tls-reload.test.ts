@@ -284,7 +284,9 @@ describe.skipIf(missingTool("openssl"))("function/tls-reload", () => {
     // At every look there is another half.
     const writeUntilMs = performance.now() + pollAfterMs * 10;
     for (let i = 0; performance.now() < writeUntilMs; i++) {
-      writeFileSync(join(directory, "tls.crt"), `half ${i}`);
+      // At once, or two looks could both meet the empty file between them.
+      writeFileSync(join(directory, "next"), `half ${i}`);
+      renameSync(join(directory, "next"), join(directory, "tls.crt"));
       await delay(1);
     }
     copyFileSync(fileOf("old", "tls.crt"), join(directory, "tls.crt"));
