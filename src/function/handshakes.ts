@@ -1,9 +1,8 @@
 import type { Socket } from "node:net";
 
-import { LRUCache } from "lru-cache";
-
 import type { Clock, Logger } from "../ports.js";
 import { createLineBudget } from "./line-budget.js";
+import { createMemory } from "./memory.js";
 
 /** Decides which connections come to a TLS handshake, and when. */
 export interface Handshakes {
@@ -42,6 +41,7 @@ const failureForgottenAfterMs = 600_000;
 /** Connections are made anew when they reach their age, which is minutes by default. */
 const successForgottenAfterMs = 3_600_000;
 const toldAgainAfterMs = 600_000;
+const maxRemembered = 1024;
 
 interface Handshake {
   readonly socket: Socket;
@@ -76,9 +76,18 @@ interface Pause {
 export function createHandshakes(clock: Clock, logger: Logger): Handshakes {
   const peers = new Map<string, Peer>();
   const underWay = new Map<string, Handshake>();
-  const pauses = createMemory<Pause>(failureForgottenAfterMs, clock);
-  const proven = createMemory<true>(successForgottenAfterMs, clock);
-  const told = createMemory<true>(toldAgainAfterMs, clock);
+  const pauses = createMemory<Pause>(
+    { max: maxRemembered, ttlMs: failureForgottenAfterMs },
+    clock,
+  );
+  const proven = createMemory<true>(
+    { max: maxRemembered, ttlMs: successForgottenAfterMs },
+    clock,
+  );
+  const told = createMemory<true>(
+    { max: maxRemembered, ttlMs: toldAgainAfterMs },
+    clock,
+  );
   const mayTell = createLineBudget(clock);
   let pendingCount = 0;
 
@@ -230,19 +239,6 @@ const reasons = {
   tooManyOfPeer: "too many TLS handshakes of this address have not ended",
   tooMany: "too many TLS handshakes have not ended",
 } as const;
-
-function createMemory<V extends object | true>(
-  ttlMs: number,
-  clock: Clock,
-): LRUCache<string, V> {
-  return new LRUCache({
-    max: 1024,
-    ttl: ttlMs,
-    ttlResolution: 0,
-    // Entries of the time 0 never end.
-    perf: { now: () => clock.monotonicMs() + 1 },
-  });
-}
 
 function idOf({
   localAddress,

@@ -106,8 +106,8 @@ export function createCallTracker(
 
 /**
  * Corrects four of grpc-js's statuses: a request that is too large names the flag, a deadline that
- * is none and a compressed message are the caller's mistakes, and a handler never says UNIMPLEMENTED, upon which Crossplane
- * would call the other service with the same.
+ * is none and a compressed message are the caller's mistakes, and a handler never says
+ * UNIMPLEMENTED, upon which Crossplane would call the other service with the same.
  */
 export const clearStatuses: ServerInterceptor = (_method, call) => {
   // grpc-js ends a call by its own sendStatus, which no interceptor's responder sees.

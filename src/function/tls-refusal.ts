@@ -1,8 +1,7 @@
-import { LRUCache } from "lru-cache";
-
 import { errorText } from "../errors.js";
 import type { ClientRefusal, Clock, Logger } from "../ports.js";
 import { createLineBudget } from "./line-budget.js";
+import { createMemory } from "./memory.js";
 
 /** Why a connection is closed. */
 export interface Refusal {
@@ -25,13 +24,10 @@ const untoldAreToldAfterMs = 10_000;
  * every 10 s.
  */
 export function createRefusalLog(clock: Clock, logger: Logger): RefusalLog {
-  const told = new LRUCache<string, true>({
-    max: maxRemembered,
-    ttl: toldAgainAfterMs,
-    ttlResolution: 0,
-    // Entries of the time 0 never end.
-    perf: { now: () => clock.monotonicMs() + 1 },
-  });
+  const told = createMemory<true>(
+    { max: maxRemembered, ttlMs: toldAgainAfterMs },
+    clock,
+  );
   const mayTell = createLineBudget(clock);
   let untold = 0;
 

@@ -614,95 +614,80 @@ describe("function/server", () => {
     });
   });
 
+  /** A server with Crossplane's certificates, and what a client needs, in PEM. */
+  async function serveWithTls() {
+    const maker = createCertificateMaker();
+    onTestFinished(() => maker.remove());
+    maker.authority("ca");
+    maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
+    const { cert, key } = maker.leaf({
+      name: "client",
+      authority: "ca",
+      usage: "clientAuth",
+    });
+    return {
+      server: await serve(echoEngine(), { tlsCertsDir: maker.directory }),
+      ca: readFileSync(`${maker.directory}/ca.crt`),
+      cert: readFileSync(cert),
+      key: readFileSync(key),
+    };
+  }
+
   it.skipIf(missingTool("openssl"))(
     "takes no client whose handshake ends after it has begun to drain",
     async () => {
-      const maker = createCertificateMaker();
-      try {
-        maker.authority("ca");
-        maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
-        const { cert, key } = maker.leaf({
-          name: "client",
-          authority: "ca",
-          usage: "clientAuth",
-        });
-        const server = await serve(echoEngine(), {
-          tlsCertsDir: maker.directory,
-        });
-        const plain = connectPlainly(
-          Number(server.address.split(":").at(-1)),
-          "127.0.0.1",
-        );
-        await once(plain, "connect");
-        await server.drain(0);
+      const { server, cert, key } = await serveWithTls();
+      const plain = connectPlainly(
+        Number(server.address.split(":").at(-1)),
+        "127.0.0.1",
+      );
+      await once(plain, "connect");
+      await server.drain(0);
 
-        const socket = connectTls({
-          socket: plain,
-          ALPNProtocols: ["h2"],
-          rejectUnauthorized: false,
-          cert: readFileSync(cert),
-          key: readFileSync(key),
-        });
-        socket.on("error", () => undefined);
-        let heardBytes = 0;
-        socket.on("data", (data: Buffer) => (heardBytes += data.length));
-        await new Promise((resolve) => socket.on("close", resolve));
+      const socket = connectTls({
+        socket: plain,
+        ALPNProtocols: ["h2"],
+        rejectUnauthorized: false,
+        cert: cert,
+        key: key,
+      });
+      socket.on("error", () => undefined);
+      let heardBytes = 0;
+      socket.on("data", (data: Buffer) => (heardBytes += data.length));
+      await new Promise((resolve) => socket.on("close", resolve));
 
-        expect(heardBytes).toBe(0);
-      } finally {
-        maker.remove();
-      }
+      expect(heardBytes).toBe(0);
     },
   );
 
   it.skipIf(missingTool("openssl"))(
     "serves Crossplane's certificates, and nobody without one",
     async () => {
-      const maker = createCertificateMaker();
-      try {
-        maker.authority("ca");
-        maker.leaf({ name: "tls", authority: "ca", usage: "serverAuth" });
-        const { cert, key } = maker.leaf({
-          name: "client",
-          authority: "ca",
-          usage: "clientAuth",
-        });
-        const server = await serve(echoEngine(), {
-          tlsCertsDir: maker.directory,
-        });
-        const ca = readFileSync(`${maker.directory}/ca.crt`);
-        // No OpenSSL client can judge these certificates; Crossplane's Go client can.
-        const lenient = {
-          rejectUnauthorized: false,
-          checkServerIdentity: () => undefined,
-        };
-        const withCertificate = credentials.createSsl(
-          ca,
-          readFileSync(key),
-          readFileSync(cert),
-          lenient,
-        );
-        const without = credentials.createSsl(ca, null, null, lenient);
+      const { server, ca, cert, key } = await serveWithTls();
+      // No OpenSSL client can judge these certificates; Crossplane's Go client can.
+      const lenient = {
+        rejectUnauthorized: false,
+        checkServerIdentity: () => undefined,
+      };
+      const withCertificate = credentials.createSsl(ca, key, cert, lenient);
+      const without = credentials.createSsl(ca, null, null, lenient);
 
-        const answer = await call(
-          clientOf(server, withCertificate),
-          requestBytes(),
-        );
-        const refused = await failure(
-          call(clientOf(server, without), requestBytes(), { deadlineMs: 1500 }),
-        );
-        const plain = await failure(
-          call(clientOf(server), requestBytes(), { deadlineMs: 1500 }),
-        );
+      const answer = await call(
+        clientOf(server, withCertificate),
+        requestBytes(),
+      );
+      const refused = await failure(
+        call(clientOf(server, without), requestBytes(), { deadlineMs: 1500 }),
+      );
+      const plain = await failure(
+        call(clientOf(server), requestBytes(), { deadlineMs: 1500 }),
+      );
 
-        expect(decode(answer).meta?.tag).toBe("a-tag");
-        for (const error of [refused, plain]) {
-          expect([status.UNAVAILABLE, status.DEADLINE_EXCEEDED]).toContain(
-            error.code,
-          );
-        }
-      } finally {
-        maker.remove();
+      expect(decode(answer).meta?.tag).toBe("a-tag");
+      for (const error of [refused, plain]) {
+        expect([status.UNAVAILABLE, status.DEADLINE_EXCEEDED]).toContain(
+          error.code,
+        );
       }
     },
   );
