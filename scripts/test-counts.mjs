@@ -1,28 +1,15 @@
 // Prints `N passed, N failed`, the last line of .ci/run.
 //
-//   node scripts/test-counts.mjs <failed checks> \
-//     <exit code of vitest> <its JSON report> <exit code of cargo test> <its output>
-import { readFileSync } from "node:fs";
-
+//   node scripts/test-counts.mjs <failed checks> <exit code of cargo test> <its output> \
+//     <exit code of the last run of vitest> <JSON reports of vitest, from first to last>...
 import { countCargo, countVitest, summary } from "./lib/test-counts.mjs";
+import { textOf } from "./lib/text-of.mjs";
 
-const [failedChecks, vitestCode, vitestFile, cargoCode, cargoFile] =
+const [failedChecks, cargoCode, cargoFile, vitestCode, ...vitestFiles] =
   process.argv.slice(2);
 console.log(
   summary(Number(failedChecks), [
-    countVitest(textOf(vitestFile), Number(vitestCode)),
+    countVitest(vitestFiles.map(textOf), Number(vitestCode)),
     countCargo(textOf(cargoFile), Number(cargoCode)),
   ]),
 );
-
-/**
- * @param {string | undefined} file
- * @returns {string} empty when the step that writes it did not get that far
- */
-function textOf(file) {
-  try {
-    return file === undefined ? "" : readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
-}

@@ -1,34 +1,44 @@
 /**
  * @typedef {{ passed: number, failed: number }} Counts
  *
- * @typedef {object} VitestReport
- * @property {number} numPassedTests
- * @property {number} numFailedTests
- * @property {{ status: string, assertionResults: { status: string }[] }[]} testResults
+ * @typedef {object} TestFile
+ * @property {string} name its path
+ * @property {string} status
+ * @property {{ status: string, fullName: string, failureMessages: string[] }[]} assertionResults
  */
 
 /**
  * A test file that could not even be loaded has no tests to count, so it counts as one failure.
  *
- * @param {string} text vitest's JSON report; empty = it did not get that far
- * @param {number} exitCode
+ * @param {string[]} reports JSON reports of vitest, the later one about files that failed in the
+ *   earlier ones; an empty one = it did not get that far
+ * @param {number} exitCode of the last one
  * @returns {Counts}
  */
-export function countVitest(text, exitCode) {
-  if (text === "") {
-    return withExitCode({ passed: 0, failed: 0 }, exitCode);
-  }
-  const report = /** @type {VitestReport} */ (JSON.parse(text));
-  const brokenFiles = report.testResults.filter(
-    (file) =>
-      file.status === "failed" &&
-      !file.assertionResults.some((test) => test.status === "failed"),
+export function countVitest(reports, exitCode) {
+  const files = new Map(
+    reports.flatMap(testFiles).map((file) => [file.name, file]),
   );
-  const counts = {
-    passed: report.numPassedTests,
-    failed: report.numFailedTests + brokenFiles.length,
-  };
+  const counts = { passed: 0, failed: 0 };
+  for (const file of files.values()) {
+    const passed = file.assertionResults.filter(
+      ({ status }) => status === "passed",
+    );
+    counts.passed += passed.length;
+    counts.failed += failures(file).length;
+  }
   return withExitCode(counts, exitCode);
+}
+
+/**
+ * @param {string} report of vitest, in JSON
+ * @returns {{ file: string, tests: string[] }[]} what failed: path, and its tests, each with
+ *   the first line of what was wrong
+ */
+export function failedFiles(report) {
+  return testFiles(report)
+    .map((file) => ({ file: file.name, tests: failures(file) }))
+    .filter(({ tests }) => tests.length > 0);
 }
 
 /**
@@ -68,4 +78,36 @@ export function summary(failedChecks, counts) {
 function withExitCode(counts, exitCode) {
   const least = exitCode === 0 ? 0 : 1;
   return { passed: counts.passed, failed: Math.max(counts.failed, least) };
+}
+
+/**
+ * @param {string} report
+ * @returns {TestFile[]}
+ */
+function testFiles(report) {
+  if (report === "") return [];
+  /** @type {{ testResults: TestFile[] }} */
+  const { testResults } = JSON.parse(report);
+  return testResults;
+}
+
+/**
+ * @param {TestFile} file
+ * @returns {string[]} one at least when the file failed
+ */
+function failures(file) {
+  const failed = file.assertionResults.filter(
+    ({ status }) => status === "failed",
+  );
+  if (failed.length === 0 && file.status === "failed") {
+    return ["(the file itself)"];
+  }
+  return failed.map(({ fullName, failureMessages }) =>
+    [fullName, ...failureMessages.map(firstLine)].join(": "),
+  );
+}
+
+/** @param {string} text */
+function firstLine(text) {
+  return text.split("\n", 1)[0] ?? "";
 }

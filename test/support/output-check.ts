@@ -18,6 +18,8 @@ import {
 
 const CONTEXT_CHARS = 80;
 const MAX_FINDINGS = 20;
+/** Of a run in which more has failed than tests: .ci/run gives those a second chance, not this. */
+const EXIT_CODE_OUTSIDE_TESTS = 3;
 
 /** What a test file had written. */
 export interface RecordedOutput {
@@ -41,11 +43,13 @@ export function setup(project: TestProject): (() => Promise<void>) | undefined {
   process.env[OUTPUT_DIR_VARIABLE] = dir;
   return async () => {
     try {
+      if (project.vitest.state.getUnhandledErrors().length > 0)
+        process.exitCode = EXIT_CODE_OUTSIDE_TESTS;
       const run = await finishedRun(project);
       const problems = problemsIn(readRecorded(dir), run);
       if (problems.length === 0) return;
       // An error is no more than printed here.
-      process.exitCode = 1;
+      process.exitCode = EXIT_CODE_OUTSIDE_TESTS;
       throw new Error(problems.join("\n"));
     } finally {
       rmSync(dir, { recursive: true, force: true });

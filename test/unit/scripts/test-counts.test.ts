@@ -3,53 +3,101 @@ import { describe, expect, it } from "vitest";
 import {
   countCargo,
   countVitest,
+  failedFiles,
   summary,
 } from "../../../scripts/lib/test-counts.mjs";
 
-const passingFile = {
-  status: "passed",
-  assertionResults: [{ status: "passed" }, { status: "passed" }],
-};
-const failingFile = {
-  status: "failed",
-  assertionResults: [{ status: "passed" }, { status: "failed" }],
-};
-const fileThatDoesNotLoad = { status: "failed", assertionResults: [] };
+const passingFile = testFile("passing.test.ts", "passed", {
+  "says yes": "passed",
+  "says no": "passed",
+});
+const failingFile = testFile("failing.test.ts", "failed", {
+  "comes in time": "failed",
+  "comes at all": "passed",
+});
+const fileThatDoesNotLoad = testFile("broken.test.ts", "failed", {});
 
 describe("scripts/test-counts", () => {
   it.each([
     {
       name: "all pass",
-      text: report(3, 0, [passingFile]),
+      reports: [report(passingFile)],
       exitCode: 0,
-      want: { passed: 3, failed: 0 },
+      want: { passed: 2, failed: 0 },
+    },
+    {
+      name: "one is skipped",
+      reports: [report(testFile("a.test.ts", "passed", { a: "skipped" }))],
+      exitCode: 0,
+      want: { passed: 0, failed: 0 },
     },
     {
       name: "one fails",
-      text: report(3, 1, [passingFile, failingFile]),
+      reports: [report(passingFile, failingFile)],
       exitCode: 1,
       want: { passed: 3, failed: 1 },
     },
     {
       name: "a file does not load",
-      text: report(2, 1, [failingFile, fileThatDoesNotLoad]),
+      reports: [report(failingFile, fileThatDoesNotLoad)],
       exitCode: 1,
-      want: { passed: 2, failed: 2 },
+      want: { passed: 1, failed: 2 },
     },
     {
       name: "it failed outside any test",
-      text: report(2, 0, [passingFile]),
+      reports: [report(passingFile)],
       exitCode: 1,
       want: { passed: 2, failed: 1 },
     },
     {
       name: "it never ran",
-      text: "",
+      reports: [""],
       exitCode: 1,
       want: { passed: 0, failed: 1 },
     },
-  ])("reads vitest's report when $name", ({ text, exitCode, want }) => {
-    expect(countVitest(text, exitCode)).toEqual(want);
+    {
+      name: "what failed passes when run again",
+      reports: [
+        report(passingFile, failingFile),
+        report(
+          testFile("failing.test.ts", "passed", {
+            "comes in time": "passed",
+            "comes at all": "passed",
+          }),
+        ),
+      ],
+      exitCode: 0,
+      want: { passed: 4, failed: 0 },
+    },
+    {
+      name: "it fails again",
+      reports: [report(passingFile, failingFile), report(failingFile)],
+      exitCode: 1,
+      want: { passed: 3, failed: 1 },
+    },
+    {
+      name: "running it again came to nothing",
+      reports: [report(passingFile, failingFile), ""],
+      exitCode: 1,
+      want: { passed: 3, failed: 1 },
+    },
+  ])("reads vitest's reports when $name", ({ reports, exitCode, want }) => {
+    expect(countVitest(reports, exitCode)).toEqual(want);
+  });
+
+  it("names what failed", () => {
+    const failed = failedFiles(
+      report(passingFile, failingFile, fileThatDoesNotLoad),
+    );
+
+    expect(failed).toEqual([
+      { file: "failing.test.ts", tests: ["comes in time: AssertionError: no"] },
+      { file: "broken.test.ts", tests: ["(the file itself)"] },
+    ]);
+  });
+
+  it("names nothing in a report that is not there", () => {
+    expect(failedFiles("")).toEqual([]);
   });
 
   it.each([
@@ -82,10 +130,20 @@ describe("scripts/test-counts", () => {
   });
 });
 
-function report(
-  numPassedTests: number,
-  numFailedTests: number,
-  testResults: unknown[],
-): string {
-  return JSON.stringify({ numPassedTests, numFailedTests, testResults });
+function report(...testResults: unknown[]): string {
+  return JSON.stringify({ testResults });
+}
+
+function testFile(
+  name: string,
+  status: string,
+  tests: Record<string, string>,
+): unknown {
+  const assertionResults = Object.entries(tests).map(([fullName, outcome]) => ({
+    fullName,
+    status: outcome,
+    failureMessages:
+      outcome === "failed" ? ["AssertionError: no\n    at here"] : [],
+  }));
+  return { name, status, assertionResults };
 }
