@@ -108,9 +108,9 @@ describe("support/output-check readRecorded", () => {
   });
 });
 
-/** Runs vitest as the repository does, on test files that start a program which says the words. */
+/** Runs vitest as the repository does, on test files that each have one test. */
 async function runSuite(
-  words: Readonly<Record<string, string>>,
+  bodies: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<{ code: number | null; output: string }> {
   const support = (name: string) => join(root, "test/support", name);
@@ -124,15 +124,12 @@ async function runSuite(
     join(dir, "vitest.config.js"),
     `export default { test: ${JSON.stringify(config)} };`,
   );
-  for (const [name, said] of Object.entries(words)) {
-    const program = `console.error(${JSON.stringify(said)})`;
+  for (const [name, body] of Object.entries(bodies)) {
     writeFileSync(
       join(dir, `${name}.test.ts`),
       `import { spawnSync } from "node:child_process";
        import { it } from "vitest";
-       it("passes", () => {
-         spawnSync(process.execPath, ["--eval", ${JSON.stringify(program)}]);
-       });`,
+       it("is a test", async () => { ${body} });`,
     );
   }
   const child = spawn(
@@ -149,10 +146,22 @@ async function runSuite(
   return { code, output: stdout + stderr };
 }
 
+/** Starts a program that says the words. */
+function says(words: string): string {
+  const program = JSON.stringify(`console.error(${JSON.stringify(words)})`);
+  return `spawnSync(process.execPath, ["--eval", ${program}]);`;
+}
+
+const fine = says("fine");
+const fails = "throw new Error('no');";
+const isNotHandled = `
+  void Promise.reject(new Error("not handled"));
+  await new Promise((resolve) => setTimeout(resolve, 10));`;
+
 describe("support/output-check in a run of vitest", () => {
   it("fails a run whose tests pass when a program wrote a secret", async () => {
     const { code, output } = await runSuite(
-      { a: "password hunter2", b: "fine" },
+      { a: says("password hunter2"), b: fine },
       ...["a", "b"],
     );
 
@@ -161,21 +170,35 @@ describe("support/output-check in a run of vitest", () => {
       "planted secret (as text) in the output of a.test.ts (process): password *** ",
     );
     expect(output).not.toContain("hunter2");
-    expect(code).toBe(1);
+    expect(code).toBe(3);
   });
 
   it("leaves a run of some files alone, whatever they wrote, if it is no secret", async () => {
-    const { code, output } = await runSuite({ a: "fine", b: "fine" }, "a");
+    const { code, output } = await runSuite({ a: fine, b: fine }, "a");
 
     expect(output).toMatch(/1 passed/);
     expect(code, output).toBe(0);
   });
 
   it("fails a whole run that shows no log", async () => {
-    const { code, output } = await runSuite({ a: "fine", b: "fine" });
+    const { code, output } = await runSuite({ a: fine, b: fine });
 
     expect(output).toMatch(/2 passed/);
     expect(output).toContain("has kept no output of the kind");
-    expect(code).toBe(1);
+    expect(code).toBe(3);
+  });
+
+  it.each([
+    { name: "a test", a: fails, want: 1 },
+    {
+      name: "a test, and a program wrote a secret",
+      a: says("hunter2") + fails,
+    },
+    { name: "a test, and nobody handled an error", a: isNotHandled + fails },
+    { name: "nothing, but nobody handled an error", a: isNotHandled },
+  ])("tells by the exit code that $name failed", async ({ a, want = 3 }) => {
+    const { code, output } = await runSuite({ a, b: fine }, "a");
+
+    expect(code, output).toBe(want);
   });
 });
