@@ -2,7 +2,13 @@ import { spawnSync } from "node:child_process";
 
 /** Programs beside Node and Rust that some tests need. */
 export type Tool =
-  "go" | "clang" | "docker-registry" | "openssl" | "skopeo" | "unshare";
+  | "go"
+  | "clang"
+  | "docker-registry"
+  | "openssl"
+  | "promtool"
+  | "skopeo"
+  | "unshare";
 
 interface Probe {
   readonly args: readonly string[];
@@ -26,6 +32,7 @@ const PROBES: Readonly<Record<Tool, Probe>> = {
     missing: "docker-registry is not installed",
   },
   openssl: { args: ["version"], missing: "openssl is not installed" },
+  promtool: { args: ["--version"], missing: "promtool is not installed" },
   skopeo: { args: ["--version"], missing: "skopeo is not installed" },
   // Whether mounts of one's own can be made, which takes root.
   unshare: {
