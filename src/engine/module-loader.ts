@@ -29,6 +29,8 @@ import { whenOver } from "../request-scope.js";
 /** How long a failure that will not go away by itself is remembered. */
 const REMEMBERED_MS = 600_000;
 const MAX_REMEMBERED = 10_000;
+/** How often a module is compiled whose artifact another process replaces before it is loaded. */
+const MAX_ATTEMPTS = 2;
 
 /** Brings modules into memory. */
 export interface ModuleLoader {
@@ -133,15 +135,17 @@ export function createModuleLoader(parts: ModuleLoaderParts): ModuleLoader {
     progress.compiling = true;
     const checked = await compiler.check(module);
     if (checked.kind !== "done") return checkError(checked);
-    const compiled = await compile(module, checked.moduleKind);
-    if (compiled !== null) return compiled;
-    const loaded = await loadArtifact(digest);
-    return loaded === "stale"
-      ? failed(
-          "load-failed",
-          "the artifact that was just compiled does not verify",
-        )
-      : loaded;
+    // A process with another key may put its own in the place before ours is loaded.
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      const compiled = await compile(module, checked.moduleKind);
+      if (compiled !== null) return compiled;
+      const loaded = await loadArtifact(digest);
+      if (loaded !== "stale") return loaded;
+    }
+    return failed(
+      "load-failed",
+      "the artifact that was just compiled does not verify",
+    );
   }
 
   async function loadArtifact(

@@ -7,7 +7,7 @@ import {
   openSync,
   readSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import path from "node:path";
 import { errnoOf } from "../errno.js";
@@ -63,7 +63,8 @@ function makeSalt(directory: string, filePath: string): void {
   try {
     const file = openSync(temporaryPath, "wx", 0o600);
     try {
-      writeSync(file, randomBytes(SALT_BYTES));
+      // All of them, or it throws: a disk that is full takes what it has room for.
+      writeFileSync(file, randomBytes(SALT_BYTES));
       fsyncSync(file);
     } finally {
       closeSync(file);

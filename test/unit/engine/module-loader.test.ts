@@ -541,6 +541,7 @@ const transient = [
     arrange: ({ load }: Parts) =>
       load
         .mockRejectedValueOnce(new Error("[stale] none"))
+        .mockRejectedValueOnce(new Error("[stale] wrong MAC"))
         .mockRejectedValueOnce(new Error("[stale] wrong MAC")),
     want: "load-failed: module Path m1.wasm cannot be loaded: the artifact that was just compiled does not verify",
   },
