@@ -30,7 +30,9 @@ export function scriptThatWaits(
 }
 
 export function hasStarted(path: string): boolean {
-  return existsSync(`${path}.started`);
+  const file = `${path}.started`;
+  // The shell makes the file before it writes to it.
+  return existsSync(file) && readFileSync(file, "utf8").endsWith("\n");
 }
 
 export function pidOf(path: string): number {
