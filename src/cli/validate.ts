@@ -1,19 +1,14 @@
 import { type Command, Option } from "commander";
 
 import type { PolicyEngine } from "../admission/index.js";
-import {
-  addFlags,
-  configFrom,
-  type Environment,
-  type FlagName,
-} from "../config.js";
+import { addFlags, type Environment, type FlagName } from "../config.js";
 import type { createEngine } from "../engine/index.js";
 import { errorText, escaped, quoted, WasmFunctionError } from "../errors.js";
 import type { Clock } from "../ports.js";
 import { FileError } from "./files/error.js";
 import { readFileText, readStreamText, yamlFiles } from "./files/text.js";
 import { readYaml } from "./files/yaml.js";
-import { isCacheDirGiven, requireModuleDir } from "./settings.js";
+import { isCacheDirGiven, readSettings, requireModuleDir } from "./settings.js";
 import { type CheckParts, checkSubject } from "./validate/check.js";
 import { openParts } from "./validate/parts.js";
 import { createPassedOver, type PassedOver } from "./validate/passed-over.js";
@@ -116,7 +111,7 @@ async function validate(
 ): Promise<ExitCode> {
   try {
     refuseSecondStdin(locations);
-    const config = configFrom(command, host.env, FLAG_NAMES);
+    const config = readSettings(command, host.env, FLAG_NAMES);
     if (options.resolve) requireModuleDir(config);
     const open = await openParts({
       ...host,

@@ -103,7 +103,7 @@ export async function compileOperatorPolicy(
   const result = await engine.compile(await readPolicy(file), "operator");
   if (result.kind === "ok") return result.policy;
   throw invalid(
-    `cannot compile the operator policy ${file}: ${result.message}`,
+    `cannot compile the operator policy (--sandbox-policy-file) ${file}: ${result.message}`,
   );
 }
 
@@ -113,7 +113,7 @@ async function readPolicy(file: string): Promise<string> {
     bytes = await readBounded(file);
   } catch (cause) {
     throw invalid(
-      `cannot read the operator policy ${file}: ${errorText(cause)}`,
+      `cannot read the operator policy (--sandbox-policy-file) ${file}: ${errorText(cause)}`,
       cause,
     );
   }
@@ -121,7 +121,7 @@ async function readPolicy(file: string): Promise<string> {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
     throw invalid(
-      `cannot read the operator policy ${file}: expected UTF-8 text`,
+      `cannot read the operator policy (--sandbox-policy-file) ${file}: expected UTF-8 text`,
       cause,
     );
   }
@@ -160,7 +160,7 @@ function refuseEmptied(
 ): void {
   if (last.ruleCount === 0 || next.ruleCount > 0) return;
   throw invalid(
-    `the operator policy ${file} has no rule any more: write a policy that permits nothing, or start again without one`,
+    `the operator policy (--sandbox-policy-file) ${file} has no rule any more: write a policy that permits nothing, or start again without one`,
   );
 }
 

@@ -8,7 +8,7 @@ import {
   createAdmission,
   type PolicyEngine,
 } from "../../admission/index.js";
-import type { Config, Environment } from "../../config.js";
+import type { Environment } from "../../config.js";
 import type { createEngine, Engine } from "../../engine/index.js";
 import {
   createLoader,
@@ -19,11 +19,13 @@ import {
 import type { Clock } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { readManifest } from "../files/manifest.js";
+import { namingFlag } from "../files/naming-flag.js";
 import {
   engineOptions,
   inputCeilings,
   loaderOptions,
   schemeOptions,
+  type Settings,
 } from "../settings.js";
 import { noMetrics, silentLogger } from "../silent.js";
 import type { CheckParts, ObservedXr } from "./check.js";
@@ -31,7 +33,7 @@ import type { ResolveParts } from "./resolve.js";
 
 /** What the parts are made of. */
 export interface PartsOptions {
-  readonly config: Config;
+  readonly config: Settings;
   readonly env: Environment;
   /** Whether compiled modules are kept in `config.cacheDir`, which somebody chose. */
   readonly keepsCache: boolean;
@@ -100,7 +102,9 @@ export async function openParts(options: PartsOptions): Promise<OpenParts> {
 }
 
 async function readXr(file: string): Promise<ObservedXr> {
-  const { apiVersion, kind, object } = await readManifest(file);
+  const { apiVersion, kind, object } = await namingFlag("--xr", () =>
+    readManifest(file),
+  );
   return { type: { apiVersion, kind }, resource: compositeFromJson(object) };
 }
 
@@ -119,9 +123,12 @@ function createSandbox(options: PartsOptions, scheme: SchemeOptions) {
 
   return {
     async loader(): Promise<Loader> {
+      const serving = loaderOptions(config, scheme, env);
       loader ??= createLoader(
         {
-          ...loaderOptions(config, scheme, env),
+          ...serving,
+          // It is a flag of serve, and nobody can set it here.
+          tags: { ...serving.tags, isStalenessFlag: false },
           cacheDir: await cacheDir(),
         },
         { clock, logger: silentLogger, metrics: noMetrics },

@@ -80,7 +80,9 @@ export async function resolveModule(
     findings.warnings.push({ code: "not-resolved", message: reason });
     return;
   }
-  const { module } = found;
+  const { module, warning } = found;
+  if (warning !== null)
+    findings.warnings.push({ code: "tag-not-answered", message: warning.text });
   if (findings.module !== null)
     findings.module = { ...findings.module, digest: digestOf(source, found) };
   try {

@@ -21,6 +21,7 @@ export type WarningCode =
   | "manifest-for-any-module"
   | "path-source"
   | "policy-remark"
+  | "tag-not-answered"
   | "xr-mismatch";
 
 /** What an Input alone gives reason to say. */

@@ -58,6 +58,8 @@ export interface TagOptions {
    * operator's word; null = whoever asks has no use for one.
    */
   readonly maxStalenessMs: number | null;
+  /** Whether that is what --max-tag-staleness says, which messages then name; true by default. */
+  readonly isStalenessFlag?: boolean;
 }
 
 /** What {@link createTags} works with. */
@@ -230,8 +232,11 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     const ageMs = Math.max(0, clock.nowMs() - pointer.resolvedAtMs);
     const age = `${Math.round(ageMs / 1000)} s`;
     if (ageMs > options.maxStalenessMs) {
+      const maxSeconds = options.maxStalenessMs / 1000;
       throw unreachable(
-        `the tag led to ${digest} ${age} ago, --max-tag-staleness allows ${options.maxStalenessMs / 1000} s`,
+        options.isStalenessFlag === false
+          ? `the tag led to ${digest} ${age} ago, too long ago to go by (at most ${maxSeconds} s): try again when the registry answers, or pin a digest`
+          : `the tag led to ${digest} ${age} ago, --max-tag-staleness allows ${maxSeconds} s`,
       );
     }
     const image = await images.cached(digest, puller);

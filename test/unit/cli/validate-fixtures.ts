@@ -29,6 +29,8 @@ export interface World {
   readonly onEngine?: (options: EngineOptions) => void;
   readonly policies?: Partial<PolicyEngine>;
   readonly onPoliciesClosed?: () => void;
+  /** How far the clock is ahead of the real one; not at all by default. */
+  readonly aheadMs?: number;
 }
 
 /** Its thread takes a moment to start, so a file's tests share it. */
@@ -44,7 +46,10 @@ export async function validate(
   const program = new Command().exitOverride();
   addValidateCommand(program, {
     env: world.env ?? {},
-    clock: realClock,
+    clock: {
+      ...realClock,
+      nowMs: () => realClock.nowMs() + (world.aheadMs ?? 0),
+    },
     createPolicyEngine: () => ({
       ...policies,
       ...world.policies,

@@ -10,7 +10,6 @@ import {
   createAdmission,
   type JsonObject,
 } from "../../../src/admission/index.js";
-import { compileConfig } from "../../../src/config.js";
 import {
   inputCeilings,
   loaderOptions,
@@ -31,6 +30,7 @@ import {
   requestBytes,
 } from "../function/fixtures.js";
 import { digestOf } from "../loader/store/store-content.js";
+import { settingsOf } from "./settings-of.js";
 import {
   compositionOf,
   filesOf,
@@ -557,7 +557,7 @@ describe("cli/validate says what the server says", () => {
   ];
 
   async function askServer(row: Row) {
-    const config = compileConfig(flagsOf(row), {});
+    const config = settingsOf(flagsOf(row));
     const { logger, lines } = recordingLogger();
     const file = config.sandboxPolicyFile;
     const operator =

@@ -766,17 +766,17 @@ f.yaml: Composition/things pipeline[0] step-0: OK (OCI named by spec.module of t
       {
         name: "is not there",
         content: null,
-        want: /cannot read "[^"]*xr\.yaml": ENOENT/,
+        want: /^validate: --xr: cannot read "[^"]*xr\.yaml": ENOENT/,
       },
       {
         name: "is two",
         content: "{apiVersion: a, kind: b}\n---\n{apiVersion: a, kind: b}",
-        want: /xr\.yaml: expected one YAML document, got 2/,
+        want: /^validate: --xr: \S*xr\.yaml: expected one YAML document, got 2/,
       },
       {
         name: "is no object",
         content: "text",
-        want: /xr\.yaml, line 1: expected an object, got text/,
+        want: /^validate: --xr: \S*xr\.yaml, line 1: expected an object, got text/,
       },
     ])("fails when the file $name", async ({ content, want }) => {
       const place = await filesOf(
@@ -1253,6 +1253,44 @@ requires:
       );
     });
 
+    it("goes by what a tag led to, says so, and names no flag of the server when that is too old", async () => {
+      const { registry, manifestDigest, repository } = await publish();
+      const ref = `${repository}:${tag}`;
+      const flags = [
+        "--allow-unpinned-tags",
+        `--cache-dir=${await temporaryDir()}`,
+      ];
+      await resolveInput(ociInput({ ref }), flags);
+      await registry.stop();
+
+      const soon = await resolveInput(ociInput({ ref }), flags);
+      const late = await resolveInput(ociInput({ ref }), flags, {
+        aheadMs: 2 * 3_600_000,
+      });
+
+      expect(soon).toMatchObject({
+        code: 0,
+        stderr: "",
+        verdict: {
+          warnings: [
+            {
+              code: "tag-not-answered",
+              message: expect.stringMatching(
+                new RegExp(`; using ${manifestDigest}, which the tag led to `),
+              ) as string,
+            },
+          ],
+        },
+      });
+      expect(late).toMatchObject({ code: 2, verdict: undefined });
+      expect(late.stderr).toMatch(
+        new RegExp(
+          `: connection refused \\(ECONNREFUSED\\); the tag led to ${manifestDigest} 720\\d s ago, too long ago to go by \\(at most 3600 s\\): try again when the registry answers, or pin a digest\n$`,
+        ),
+      );
+      expect(late.stderr).not.toContain("--");
+    });
+
     it.each([
       {
         output: "text",
@@ -1608,7 +1646,7 @@ requires:
         name: "an operator policy that is not there",
         files: { "f.yaml": JSON.stringify(pathInput) },
         flags: ["--sandbox-policy-file=/nowhere/p.cedar"],
-        want: "validate: cannot read the operator policy /nowhere/p.cedar: ENOENT",
+        want: "validate: cannot read the operator policy (--sandbox-policy-file) /nowhere/p.cedar: ENOENT",
       },
     ])("is for $name", async ({ files, flags = [], env = {}, want }) => {
       const place = await filesOf(files);
@@ -1633,7 +1671,7 @@ requires:
 
       expect(outcome).toMatchObject({ code: 2, stdout: "" });
       expect(outcome.stderr).toMatch(
-        /^validate: cannot compile the operator policy \S*p\.cedar: [^\n]+\n$/,
+        /^validate: cannot compile the operator policy \(--sandbox-policy-file\) \S*p\.cedar: [^\n]+\n$/,
       );
     });
 
@@ -1695,6 +1733,18 @@ requires:
         expect(judged).toMatchObject({ code: 0, stderr: "" });
       },
     );
+
+    it("is for a MODULE_DIR that is not there, and names the variable", async () => {
+      const { code, stderr } = await validateFile([pathInput], ["--resolve"], {
+        env: { MODULE_DIR: "/nowhere" },
+      });
+
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr:
+          "validate: --module-dir (MODULE_DIR): ENOENT: no such file or directory, stat '/nowhere'\n",
+      });
+    });
 
     it("is for the standard input given twice", async () => {
       expect(await validate(["-", "-"])).toEqual({
