@@ -8,9 +8,8 @@ import {
 } from "../admission/index.js";
 import {
   addFlags,
-  ConfigError,
-  configFrom,
   type Config,
+  ConfigError,
   type Environment,
 } from "../config.js";
 import type { createEngine } from "../engine/index.js";
@@ -37,8 +36,10 @@ import {
   engineOptions,
   inputCeilings,
   loaderOptions,
+  readSettings,
   requireModuleDir,
   schemeOptions,
+  type Settings,
   warmSources,
 } from "./settings.js";
 
@@ -67,7 +68,7 @@ export function addServeCommand(program: Command, host: ServeHost): Command {
     );
   return addUnsupportedFlags(addFlags(command)).action(async () => {
     refuseUnsupportedFlags(command, host.env);
-    await serve(configFrom(command, host.env), host);
+    await serve(readSettings(command, host.env), host);
   });
 }
 
@@ -76,7 +77,7 @@ export function addServeCommand(program: Command, host: ServeHost): Command {
  * @throws ConfigError flag-invalid; FunctionError start-refused; AdmissionError
  *   operator-policy-invalid; what keeps the engine from starting
  */
-async function serve(config: Config, host: ServeHost): Promise<void> {
+async function serve(config: Settings, host: ServeHost): Promise<void> {
   const { clock } = host;
   const tlsCertsDir = tlsCertsDirOf(config);
   requireModuleDir(config);

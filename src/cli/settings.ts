@@ -5,7 +5,15 @@ import { createSecureContext } from "node:tls";
 import type { Command } from "commander";
 
 import type { InputCeilings } from "../admission/index.js";
-import { ConfigError, type Config, type Environment } from "../config.js";
+import {
+  type Config,
+  ConfigError,
+  configFrom,
+  type Environment,
+  type Flag,
+  type FlagName,
+  flags,
+} from "../config.js";
 import type { EngineOptions } from "../engine/index.js";
 import { errorText, quoted } from "../errors.js";
 import { maxResponseBytes } from "../function/index.js";
@@ -16,6 +24,39 @@ import {
 } from "../loader/index.js";
 import type { ModuleSource, SourceParsers } from "../ports.js";
 import { readSettingsFile } from "./settings-file.js";
+
+/** What a command goes by. */
+export interface Settings extends Config {
+  /**
+   * What follows a flag's name in messages: ` (MODULE_DIR)`, its variable, when its value comes from
+   * there; else nothing.
+   */
+  readonly origin: (flag: FlagName) => string;
+}
+
+/**
+ * What a parsed command and the environment ask for.
+ * @param names the flags that the command has; all by default
+ * @throws ConfigError flag-invalid
+ */
+export function readSettings(
+  command: Command,
+  env: Environment,
+  names?: readonly FlagName[],
+): Settings {
+  const config = configFrom(command, env, names);
+  const origin = (name: FlagName) => originOf(name, command);
+  return Object.freeze<Settings>({ ...config, origin });
+}
+
+function originOf(name: FlagName, command: Command): string {
+  const option = command.options.find(({ long }) => long === `--${name}`);
+  const given: unknown =
+    option && command.getOptionValue(option.attributeName());
+  if (given !== undefined) return "";
+  const flag: Flag | undefined = flags.find((each) => each.name === name);
+  return flag === undefined ? "" : ` (${flag.env})`;
+}
 
 /** Whether somebody chose where a command keeps what it makes; else it keeps nothing. */
 export function isCacheDirGiven(command: Command, env: Environment): boolean {
@@ -39,10 +80,10 @@ export function inputCeilings(config: Config): InputCeilings {
  * The sandbox that a configuration asks for.
  * @throws ConfigError flag-invalid when --artifact-key-file cannot be used
  */
-export function engineOptions(config: Config): EngineOptions {
+export function engineOptions(config: Settings): EngineOptions {
   return {
     cacheDir: config.cacheDir,
-    artifactKey: readArtifactKey(config.artifactKeyFile),
+    artifactKey: readArtifactKey(config),
     trustCacheDir: config.trustCacheDir,
     engineWorkers: config.engineWorkers,
     memoryLimitBytes: config.moduleMemoryBytes,
@@ -61,12 +102,16 @@ export function engineOptions(config: Config): EngineOptions {
  * How a configuration has servers spoken to.
  * @throws ConfigError flag-invalid when a file of --registry-ca cannot be used
  */
-export function schemeOptions(config: Config): SchemeOptions {
+export function schemeOptions(config: Settings): SchemeOptions {
+  const origin = config.origin("registry-ca");
   return {
     insecureHosts: config.insecureRegistries,
     tokenServers: config.tokenServers,
     registryCas: new Map(
-      config.registryCas.map(({ host, file }) => [host, readCa(host, file)]),
+      config.registryCas.map(({ host, file }) => [
+        host,
+        readCa(file, `--registry-ca${origin} ${host}`),
+      ]),
     ),
   };
 }
@@ -97,14 +142,14 @@ export function loaderOptions(
  * @throws ConfigError flag-invalid
  */
 export function warmSources(
-  { warmModules, moduleDir }: Config,
+  { warmModules, moduleDir, origin }: Settings,
   parsers: SourceParsers,
 ): readonly ModuleSource[] {
   return warmModules.map((text) => {
     const refuse = (reason: string) =>
       new ConfigError(
         "flag-invalid",
-        `--warm-modules ${quoted(text)}: ${reason}`,
+        `--warm-modules${origin("warm-modules")} ${quoted(text)}: ${reason}`,
       );
     if (text.startsWith("path:")) {
       if (moduleDir === null)
@@ -133,28 +178,29 @@ export function warmSources(
  * command says that there is no such module.
  * @throws ConfigError flag-invalid
  */
-export function requireModuleDir({ moduleDir }: Config): void {
+export function requireModuleDir({ moduleDir, origin }: Settings): void {
   if (moduleDir === null) return;
-  const refuse = (message: string, cause?: unknown) =>
-    new ConfigError("flag-invalid", message, { cause });
+  const refuse = (reason: string, cause?: unknown) => {
+    const message = `--module-dir${origin("module-dir")}: ${reason}`;
+    return new ConfigError("flag-invalid", message, { cause });
+  };
   let isDirectory: boolean;
   try {
     isDirectory = statSync(moduleDir).isDirectory();
   } catch (cause) {
-    throw refuse(`--module-dir: ${errorText(cause)}`, cause);
+    throw refuse(errorText(cause), cause);
   }
   if (isDirectory) return;
-  throw refuse(`--module-dir: expected a directory, got ${moduleDir}`);
+  throw refuse(`expected a directory, got ${moduleDir}`);
 }
 
 /** More than the authorities of all the world. */
 const maxCaBytes = 1024 * 1024;
 
-function readCa(host: string, file: string): string {
+/** @param flag what messages begin with */
+function readCa(file: string, flag: string): string {
   const refuse = (reason: string, cause?: unknown) =>
-    new ConfigError("flag-invalid", `--registry-ca ${host}: ${reason}`, {
-      cause,
-    });
+    new ConfigError("flag-invalid", `${flag}: ${reason}`, { cause });
   let pem: string;
   try {
     pem = readSettingsFile(file, maxCaBytes).toString();
@@ -187,18 +233,23 @@ const certificatePattern =
 const minKeyBytes = 32;
 const maxKeyBytes = 64 * 1024;
 
-function readArtifactKey(file: string | null): Uint8Array | null {
+function readArtifactKey({
+  artifactKeyFile: file,
+  origin,
+}: Settings): Uint8Array | null {
   if (file === null) return null;
+  const refuse = (reason: string, cause?: unknown) => {
+    const message = `--artifact-key-file${origin("artifact-key-file")}: ${reason}`;
+    return new ConfigError("flag-invalid", message, { cause });
+  };
   let key: Uint8Array;
   try {
     key = readSettingsFile(file, maxKeyBytes);
   } catch (cause) {
-    const message = `--artifact-key-file: ${errorText(cause)}`;
-    throw new ConfigError("flag-invalid", message, { cause });
+    throw refuse(errorText(cause), cause);
   }
   if (key.length >= minKeyBytes) return key;
-  throw new ConfigError(
-    "flag-invalid",
-    `--artifact-key-file: expected at least ${minKeyBytes} bytes in ${file}, got ${key.length}`,
+  throw refuse(
+    `expected at least ${minKeyBytes} bytes in ${file}, got ${key.length}`,
   );
 }

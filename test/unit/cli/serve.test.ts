@@ -342,8 +342,14 @@ describe("cli/serve", () => {
       argv: [...insecure, "--insecure=false"],
       want: "neither --tls-certs-dir (TLS_SERVER_CERTS_DIR) nor --insecure (INSECURE) is set",
     },
-  ])("does not start with $name", async ({ argv, want }) => {
-    const host = startable();
+    {
+      name: "a module directory of the environment that is not there",
+      argv: insecure,
+      env: { MODULE_DIR: "/nowhere" },
+      want: "--module-dir (MODULE_DIR): ENOENT: no such file or directory, stat '/nowhere'",
+    },
+  ])("does not start with $name", async ({ argv, env = {}, want }) => {
+    const host = startable(env);
 
     const started = host.run(...argv);
 
@@ -497,7 +503,7 @@ describe("cli/serve policy and metrics", () => {
 
     await expect(started).rejects.toThrow(AdmissionError);
     await expect(started).rejects.toThrow(
-      `cannot compile the operator policy ${file}: `,
+      `cannot compile the operator policy (--sandbox-policy-file) ${file}: `,
     );
     expect(host.engineOptions).toEqual([]);
   });

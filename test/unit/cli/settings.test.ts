@@ -13,12 +13,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import {
+  engineOptions,
   loaderOptions,
   requireModuleDir,
   schemeOptions,
+  type Settings,
   warmSources,
 } from "../../../src/cli/settings.js";
-import { compileConfig, ConfigError } from "../../../src/config.js";
+import { ConfigError } from "../../../src/config.js";
 import { createSourceParsers } from "../../../src/loader/index.js";
 import { sourceParsers } from "../../support/source-parsers.js";
 import {
@@ -26,6 +28,7 @@ import {
   createCertificateAuthorities,
   type KeyPair,
 } from "../loader/http/certificates.js";
+import { settingsOf } from "./settings-of.js";
 
 let dir: string;
 let authorities: CertificateAuthorities;
@@ -54,7 +57,7 @@ function fileOf(content: string | Uint8Array): string {
 }
 
 function schemeWith(...argv: readonly string[]) {
-  return schemeOptions(compileConfig(argv, {}));
+  return schemeOptions(settingsOf(argv));
 }
 
 /** What the flags are refused with. */
@@ -187,7 +190,7 @@ describe("cli/settings schemeOptions", () => {
 
 describe("cli/settings requireModuleDir", () => {
   const requireDir = (...argv: readonly string[]) => {
-    requireModuleDir(compileConfig(argv, {}));
+    requireModuleDir(settingsOf(argv));
   };
 
   it("takes none, a directory, and a link to one", () => {
@@ -237,19 +240,80 @@ describe("cli/settings requireModuleDir", () => {
   });
 });
 
+describe("cli/settings refusals", () => {
+  const flagsAndCalls = [
+    {
+      flag: "--module-dir",
+      variable: "MODULE_DIR",
+      value: "/nowhere",
+      call: requireModuleDir,
+      reason: ": ENOENT: ",
+    },
+    {
+      flag: "--module-dir",
+      variable: "MODULE_DIR",
+      value: "/dev/null",
+      call: requireModuleDir,
+      reason: ": expected a directory, got /dev/null",
+    },
+    {
+      flag: "--registry-ca",
+      variable: "REGISTRY_CA",
+      value: "c.example=/nowhere",
+      call: schemeOptions,
+      reason: " c.example: ENOENT: ",
+    },
+    {
+      flag: "--artifact-key-file",
+      variable: "ARTIFACT_KEY_FILE",
+      value: "/nowhere",
+      call: engineOptions,
+      reason: ": ENOENT: ",
+    },
+    {
+      flag: "--artifact-key-file",
+      variable: "ARTIFACT_KEY_FILE",
+      value: "/dev/null",
+      call: engineOptions,
+      reason: ": expected a regular file, got /dev/null",
+    },
+    {
+      flag: "--warm-modules",
+      variable: "WARM_MODULES",
+      value: "path:m",
+      call: (settings: Settings) => warmSources(settings, sourceParsers),
+      reason: ' "path:m": a file needs ',
+    },
+  ];
+
+  it.each(flagsAndCalls)(
+    "name $variable when $value comes from there, and $flag alone when it does not",
+    ({ call, flag, reason, value, variable }) => {
+      const other = { [variable]: "of no account" };
+
+      const fromVariable = refusalOf(() =>
+        call(settingsOf([], { [variable]: value })),
+      );
+      const fromFlag = refusalOf(() =>
+        call(settingsOf([`${flag}=${value}`], other)),
+      );
+
+      expect(fromVariable.message).toContain(`${flag} (${variable})${reason}`);
+      expect(fromFlag.message).toContain(`${flag}${reason}`);
+    },
+  );
+});
+
 describe("cli/settings loaderOptions", () => {
   it("hands on what the flags say, in bytes and milliseconds", () => {
-    const config = compileConfig(
-      [
-        "--module-dir=/modules",
-        "--max-module-size=2",
-        "--cache-dir=/cache",
-        "--tag-resolve-interval=30s",
-        "--max-tag-staleness=2h",
-        "--access-recheck-interval=1m",
-      ],
-      {},
-    );
+    const config = settingsOf([
+      "--module-dir=/modules",
+      "--max-module-size=2",
+      "--cache-dir=/cache",
+      "--tag-resolve-interval=30s",
+      "--max-tag-staleness=2h",
+      "--access-recheck-interval=1m",
+    ]);
     const scheme = schemeWith("--insecure-registry=a.example");
     const env = { HOME: "/tmp/nobody", PATH: "/bin" };
 
@@ -267,7 +331,7 @@ describe("cli/settings loaderOptions", () => {
 
   it("has no Docker config where the environment knows of none", () => {
     const { dockerConfigFile } = loaderOptions(
-      compileConfig([], {}),
+      settingsOf([]),
       schemeWith(),
       {},
     );
@@ -279,13 +343,10 @@ describe("cli/settings loaderOptions", () => {
 describe("cli/settings warmSources", () => {
   const digest = `sha256:${"a".repeat(64)}`;
   const warm = (text: string, ...argv: readonly string[]) =>
-    warmSources(
-      compileConfig([`--warm-modules=${text}`, ...argv], {}),
-      sourceParsers,
-    );
+    warmSources(settingsOf([`--warm-modules=${text}`, ...argv]), sourceParsers);
 
   it("is nothing by default", () => {
-    expect(warmSources(compileConfig([], {}), sourceParsers)).toEqual([]);
+    expect(warmSources(settingsOf([]), sourceParsers)).toEqual([]);
   });
 
   it("reads references and files, in their order", () => {
@@ -316,7 +377,7 @@ describe("cli/settings warmSources", () => {
     );
     const text = `registry.example:80/a@${digest}`;
 
-    const config = compileConfig([`--warm-modules=${text}`], {});
+    const config = settingsOf([`--warm-modules=${text}`]);
 
     const parsed = parsers.parseReference(text);
     expect(warmSources(config, parsers)).toEqual([
