@@ -148,6 +148,7 @@ describe.skipIf(!haveDockerRegistry())("integration/module-commands", () => {
     for (const { code, stdout, stderr } of outcomes) {
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
       expect(stderr).toMatch(new RegExp(`${registry.authority}.*credential`));
+      expect(timesIn(lastLine(stderr), registry.authority)).toBe(1);
       expect(stderr).not.toContain("hunter2-wrong");
     }
     expect(await readdir(dir)).not.toContain("x.wasm");
@@ -164,7 +165,36 @@ describe.skipIf(!haveDockerRegistry())("integration/module-commands", () => {
 
     maker.remove();
     expect(outcome).toMatchObject({ code: 2, stdout: "" });
-    expect(outcome.stderr).toMatch(/certificate/);
+    expect(lastLine(outcome.stderr)).toMatch(
+      new RegExp(
+        `^module push: cannot push ${ref("x")}: the TLS certificate does not verify, --registry-ca names a CA to trust for this host \\([A-Z_]+\\)$`,
+      ),
+    );
+  });
+
+  it("says once where nobody answers", async () => {
+    const gone = "127.0.0.1:1/team/greeter:x";
+
+    const outcome = await run(["push", join(dir, "v1/greeter.wasm"), gone]);
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(outcome.stderr)).toBe(
+      `module push: cannot push ${gone}: connection refused (ECONNREFUSED)`,
+    );
+  });
+
+  it("pulls nothing when the manifest's directory is not there", async () => {
+    const outcome = await run([
+      ...["pull", ref("v2"), `--output-file=${dir}/x.wasm`],
+      `--manifest-file=${dir}/gone/wasmfn.yaml`,
+    ]);
+
+    expect(outcome).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `module pull: --manifest-file "${dir}/gone/wasmfn.yaml": expected a directory to write to, there is no "${dir}/gone"\n`,
+    });
+    expect(await readdir(dir)).not.toContain("x.wasm");
   });
 
   it("leaves nothing behind", async () => {
@@ -214,6 +244,14 @@ describe.skipIf(!haveDockerRegistry())("integration/module-commands", () => {
     return { code, ...written };
   }
 });
+
+function lastLine(text: string): string {
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+function timesIn(text: string, part: string): number {
+  return text.split(part).length - 1;
+}
 
 function digestIn({ stdout }: Outcome): unknown {
   return (JSON.parse(stdout) as { digest: unknown }).digest;

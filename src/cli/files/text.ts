@@ -78,9 +78,14 @@ async function yamlFilesOf(location: string): Promise<string[]> {
 }
 
 function unreadable(location: string, thrown: unknown): FileError {
+  const isDirectory =
+    thrown instanceof Error && "code" in thrown && thrown.code === "EISDIR";
+  const reason = isDirectory
+    ? "expected a file, got a directory"
+    : escaped(errorText(thrown), 4096);
   return new FileError(
     "file-unreadable",
-    `cannot read ${quoted(location, 4096)}: ${escaped(errorText(thrown), 4096)}`,
+    `cannot read ${quoted(location, 4096)}: ${reason}`,
     { cause: thrown },
   );
 }

@@ -3,13 +3,7 @@ import { stat } from "node:fs/promises";
 import { type Command, Option } from "commander";
 
 import { AdmissionError, readManifest } from "../../admission/index.js";
-import {
-  addFlags,
-  type Config,
-  ConfigError,
-  configFrom,
-  type FlagName,
-} from "../../config.js";
+import { addFlags, ConfigError, type FlagName } from "../../config.js";
 import { quoted } from "../../errors.js";
 import {
   createPublisher,
@@ -18,13 +12,14 @@ import {
 } from "../../loader/index.js";
 import type { OciReference } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
-import { schemeOptions } from "../settings.js";
+import { readSettings, schemeOptions, type Settings } from "../settings.js";
 import { refuseOptionWithItsNo } from "./exclusive-options.js";
 import type { ModuleHost } from "./host.js";
 import { artifactReport, fileReport } from "./inspect-report.js";
 import { judgeModule } from "./local-module.js";
 import type { ManifestOption } from "./manifest-file.js";
 import { attempt, type Say } from "./outcome.js";
+import { namingPlaceOnce } from "./place-once.js";
 import { readFullReference } from "./references.js";
 import { warningLogger } from "./warning-logger.js";
 
@@ -83,7 +78,7 @@ async function inspect(
   host: ModuleHost,
   say: Say,
 ): Promise<void> {
-  const config = configFrom(command, host.env, FLAG_NAMES);
+  const config = readSettings(command, host.env, FLAG_NAMES);
   const scope = createRequestScope({ deadlineAtMs: Infinity });
   if (await isFile(subject)) {
     const local = await judgeModule(
@@ -108,7 +103,7 @@ async function inspect(
 
 async function inspectReference(
   ref: OciReference,
-  config: Config,
+  config: Settings,
   output: Options["output"],
   { clock, env }: ModuleHost,
   say: Say,
@@ -123,7 +118,9 @@ async function inspectReference(
   );
   try {
     const scope = createRequestScope({ deadlineAtMs: Infinity });
-    const artifact = await publisher.inspect(ref, scope);
+    const artifact = await namingPlaceOnce(ref, () =>
+      publisher.inspect(ref, scope),
+    );
     const { moduleManifest } = artifact;
     const read =
       moduleManifest && readManifest(moduleManifest.form, moduleManifest.bytes);
@@ -151,7 +148,12 @@ async function isFile(subject: string): Promise<boolean> {
 }
 
 /** Whoever misspells a file is told about files, too. */
-function readSubject(subject: string, config: Config): OciReference {
+function readSubject(subject: string, config: Settings): OciReference {
+  if (subject === "")
+    throw new ConfigError(
+      "flag-invalid",
+      'expected the path of a file or a reference, got ""',
+    );
   const scheme = schemeOptions(config);
   const parsed = createSourceParsers(scheme).parseReference(subject);
   if (parsed.kind === "ok" && !/[:@]/u.test(subject)) {

@@ -1,12 +1,12 @@
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 
 import { checkAbi, type LayerOfFile } from "../../admission/index.js";
-import type { Config } from "../../config.js";
 import { escaped } from "../../errors.js";
 import { namingModule } from "../../function/index.js";
 import { findModuleFile, type PublishedModule } from "../../loader/index.js";
 import type { ModuleFile, RequestScope } from "../../ports.js";
-import { engineOptions } from "../settings.js";
+import { FileError } from "../files/error.js";
+import { engineOptions, type Settings } from "../settings.js";
 import { noMetrics, silentLogger } from "../silent.js";
 import { readComponentNames } from "./component-names.js";
 import type { ModuleHost } from "./host.js";
@@ -29,11 +29,12 @@ export interface LocalModule {
 export async function judgeModule(
   wasmFile: string,
   manifestOption: ManifestOption,
-  config: Config,
+  config: Settings,
   host: ModuleHost,
   say: Say,
   scope: RequestScope,
 ): Promise<LocalModule> {
+  await refuseNoFile(wasmFile);
   const file = await findModuleFile(wasmFile, config.maxModuleBytes, scope);
   const { description } = file;
   const manifest = await readManifestFile(
@@ -46,6 +47,24 @@ export async function judgeModule(
   const abi = await abiOf(file, config, host, scope);
   if (manifest !== null) checkAbi(manifest.manifest, description, abi);
   return { file, abi, manifest };
+}
+
+/** What the loader has no words for: it is not given such names by accident. */
+async function refuseNoFile(wasmFile: string): Promise<void> {
+  if (wasmFile === "")
+    throw new FileError(
+      "file-invalid",
+      'module: expected the path of a file, got ""',
+    );
+  const isDirectory = await stat(wasmFile).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  if (isDirectory)
+    throw new FileError(
+      "file-invalid",
+      `module ${escaped(wasmFile, 1000)}: expected a file, got a directory`,
+    );
 }
 
 /**
@@ -73,7 +92,7 @@ export async function describeForPublication({
 
 async function abiOf(
   file: ModuleFile,
-  config: Config,
+  config: Settings,
   host: ModuleHost,
   scope: RequestScope,
 ): Promise<1 | 2> {

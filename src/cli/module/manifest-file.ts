@@ -10,6 +10,7 @@ import {
 } from "../../admission/index.js";
 import { errorText, escaped, quoted } from "../../errors.js";
 import { FileError } from "../files/error.js";
+import { namingFlag } from "../files/naming-flag.js";
 import { readFileText } from "../files/text.js";
 import type { Say } from "./outcome.js";
 
@@ -38,7 +39,9 @@ export async function readManifestFile(
     return null;
   }
   say(`manifest ${escaped(file, MAX_SHOWN_CHARS)}`);
-  const text = await readFileText(file);
+  const text = await (option === undefined
+    ? readFileText(file)
+    : namingFlag("--manifest", () => readFileText(file)));
   const read = layerOfFile(Buffer.from(text, "utf8"));
   if (read.kind === "error") {
     throw new AdmissionError(

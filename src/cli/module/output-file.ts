@@ -1,26 +1,62 @@
 import { randomBytes } from "node:crypto";
-import { link, lstat, open, realpath, rename, rm } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import {
+  link,
+  lstat,
+  open,
+  realpath,
+  rename,
+  rm,
+  stat,
+} from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 import { errorText, escaped, quoted } from "../../errors.js";
 import { FileError } from "../files/error.js";
 
+/** A file that is to be written. */
+export interface OutputFile {
+  readonly path: string;
+  /** The flag that names it, for messages. */
+  readonly flag: string;
+  /** Whether it may take the place of another. */
+  readonly replaces: boolean;
+  /** What else could be done where it may not, such as `--force replaces it`. */
+  readonly advice: string;
+}
+
+/** What a file is to hold. */
+export interface OutputContent {
+  readonly file: OutputFile;
+  readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+}
+
 const MAX_SHOWN_CHARS = 1_000;
+/** Of the final name, so that one that is as long as names may be has a temporary one, too. */
+const MAX_NAME_CHARS = 40;
 
 /**
- * Refuses to write what would replace a file.
- * @param advice what else could be done, such as `--force replaces it`
- * @throws FileError file-invalid
+ * Looks whether a file could be written, and leaves nothing: its directory is there and can be written
+ * to, and nothing is in its place that it may not replace.
+ * @throws FileError file-unreadable, file-invalid
  */
-export async function refuseExisting(
-  file: string,
-  advice: string,
-): Promise<void> {
-  const isThere = await lstat(file).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) throw exists(file, advice);
+export async function requireWritable(file: OutputFile): Promise<void> {
+  const { path } = file;
+  if (path === "" || path.endsWith("/"))
+    throw new FileError(
+      "file-invalid",
+      `${file.flag}: expected the path of a file, got ${quoted(path, MAX_SHOWN_CHARS)}`,
+    );
+  await requireDirectory(file);
+  const there = await lookAt(file);
+  if (there === null) return;
+  // A device would be replaced, too.
+  if (!there.isFile() && !there.isSymbolicLink())
+    throw new FileError(
+      "file-invalid",
+      `${nameOf(file)}: expected a file or nothing in that place, got ${there.isDirectory() ? "a directory" : "something else"}`,
+    );
+  if (!file.replaces) throw isThere(file);
 }
 
 /**
@@ -32,40 +68,111 @@ export async function isSameOutputFile(a: string, b: string): Promise<boolean> {
 }
 
 /**
- * Writes all of a file or nothing.
- * @param options.replaces whether it may take the place of another
- * @throws FileError file-unreadable, file-invalid when it is there and may not be replaced; what the
+ * Writes files, each whole or not at all: all of them are complete beside their places before the
+ * first one gets its name. So only what somebody else does in between can keep a later one out.
+ * @param onWritten is told of each that has its name
+ * @throws FileError file-unreadable, file-invalid when one is there and may not be replaced; what the
  * chunks throw
  */
-export async function writeOutputFile(
-  file: string,
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  options: { readonly replaces: boolean; readonly advice: string },
+export async function writeOutputFiles(
+  contents: readonly OutputContent[],
+  onWritten: (path: string, sizeBytes: number) => void,
 ): Promise<void> {
-  const suffix = randomBytes(6).toString("hex");
-  const temporary = join(dirname(file), `.${basename(file)}.${suffix}`);
-  const handle = await open(temporary, "wx").catch((thrown: unknown) => {
+  const staged: StagedFile[] = [];
+  try {
+    for (const content of contents) staged.push(await stage(content));
+    for (const each of staged) {
+      await giveName(each);
+      onWritten(each.file.path, each.sizeBytes);
+    }
+  } finally {
+    for (const { temporary } of staged) await rm(temporary, { force: true });
+  }
+}
+
+/** A file that is complete but for its name. */
+interface StagedFile {
+  readonly file: OutputFile;
+  /** Beside its place, where a rename is all that is missing. */
+  readonly temporary: string;
+  readonly sizeBytes: number;
+}
+
+/** Leaves nothing when it fails. */
+async function stage({ chunks, file }: OutputContent): Promise<StagedFile> {
+  const fail = (thrown: unknown): never => {
     throw unwritable(file, thrown);
-  });
+  };
+  const temporary = temporaryFor(file);
+  const handle = await open(temporary, "wx").catch(fail);
+  let sizeBytes = 0;
   try {
     try {
-      for await (const chunk of chunks)
-        await handle.writeFile(chunk).catch((thrown: unknown) => {
-          throw unwritable(file, thrown);
-        });
-      await handle.sync();
+      for await (const chunk of chunks) {
+        await handle.writeFile(chunk).catch(fail);
+        sizeBytes += chunk.length;
+      }
+      await handle.sync().catch(fail);
     } finally {
       await handle.close();
     }
-    await (
-      options.replaces ? rename(temporary, file) : link(temporary, file)
-    ).catch((thrown: unknown) => {
-      throw isExisting(thrown)
-        ? exists(file, options.advice)
-        : unwritable(file, thrown);
-    });
-  } finally {
+  } catch (thrown) {
     await rm(temporary, { force: true });
+    throw thrown;
+  }
+  return { file, temporary, sizeBytes };
+}
+
+/** A name beside the file's that nothing has. */
+function temporaryFor({ path }: OutputFile): string {
+  const suffix = randomBytes(6).toString("hex");
+  const name = `.${basename(path).slice(0, MAX_NAME_CHARS)}.${suffix}`;
+  return join(dirname(path), name);
+}
+
+async function giveName({ file, temporary }: StagedFile): Promise<void> {
+  const { path, replaces } = file;
+  // A link takes nobody's place.
+  const naming = replaces ? rename(temporary, path) : link(temporary, path);
+  await naming.catch((thrown: unknown) => {
+    throw codeOf(thrown) === "EEXIST"
+      ? isThere(file)
+      : unwritable(file, thrown);
+  });
+}
+
+async function requireDirectory(file: OutputFile): Promise<void> {
+  const dir = dirname(file.path);
+  const shown = quoted(dir, MAX_SHOWN_CHARS);
+  const refuse = (problem: string, cause?: unknown) =>
+    new FileError(
+      "file-unreadable",
+      `${nameOf(file)}: expected a directory to write to, ${problem}`,
+      { cause },
+    );
+  try {
+    const found = await stat(dir);
+    if (!found.isDirectory()) throw refuse(`${shown} is none`);
+    // Only trying tells: a mount may be read-only, a quota used up.
+    const temporary = temporaryFor(file);
+    await (await open(temporary, "wx")).close();
+    await rm(temporary);
+  } catch (thrown) {
+    if (thrown instanceof FileError) throw thrown;
+    const code = codeOf(thrown);
+    throw code === "ENOENT" || code === "ENOTDIR"
+      ? refuse(`there is no ${shown}`, thrown)
+      : refuse(`${shown} cannot be written to (${code})`, thrown);
+  }
+}
+
+/** What has the place of a file, a link as it is; null = nothing. */
+async function lookAt(file: OutputFile): Promise<Stats | null> {
+  try {
+    return await lstat(file.path);
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return null;
+    throw unwritable(file, thrown);
   }
 }
 
@@ -76,23 +183,27 @@ async function placeOf(file: string): Promise<string> {
   return join(dir, basename(path));
 }
 
-function isExisting(thrown: unknown): boolean {
-  return (
-    thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST"
-  );
+function nameOf({ flag, path }: OutputFile): string {
+  return `${flag} ${quoted(path, MAX_SHOWN_CHARS)}`;
 }
 
-function exists(file: string, advice: string): FileError {
+function isThere({ advice, path }: OutputFile): FileError {
   return new FileError(
     "file-invalid",
-    `${quoted(file, MAX_SHOWN_CHARS)} is there already: ${advice}`,
+    `${quoted(path, MAX_SHOWN_CHARS)} is there already: ${advice}`,
   );
 }
 
-function unwritable(file: string, thrown: unknown): FileError {
+function unwritable({ flag, path }: OutputFile, thrown: unknown): FileError {
   return new FileError(
     "file-unreadable",
-    `cannot write ${quoted(file, MAX_SHOWN_CHARS)}: ${escaped(errorText(thrown), 1000)}`,
+    `${flag}: cannot write ${quoted(path, MAX_SHOWN_CHARS)}: ${escaped(errorText(thrown), 1000)}`,
     { cause: thrown },
   );
+}
+
+/** What the operating system calls an error. */
+function codeOf(thrown: unknown): string {
+  const code = thrown instanceof Error && "code" in thrown && thrown.code;
+  return typeof code === "string" ? code : "unknown error";
 }

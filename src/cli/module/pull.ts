@@ -10,20 +10,20 @@ import {
   type ModuleManifest,
   readManifest,
 } from "../../admission/index.js";
-import {
-  addFlags,
-  type Config,
-  ConfigError,
-  configFrom,
-  type FlagName,
-} from "../../config.js";
+import { addFlags, ConfigError, type FlagName } from "../../config.js";
 import { escaped, quoted } from "../../errors.js";
 import { createLoader } from "../../loader/index.js";
 import type { ManifestBytes, ModuleFile, OciReference } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
 import { FileError } from "../files/error.js";
 import { writeYaml } from "../render/write-yaml.js";
-import { loaderOptions, schemeOptions, isCacheDirGiven } from "../settings.js";
+import {
+  isCacheDirGiven,
+  loaderOptions,
+  readSettings,
+  schemeOptions,
+  type Settings,
+} from "../settings.js";
 import { noMetrics } from "../silent.js";
 import {
   moduleBlock,
@@ -38,9 +38,12 @@ import { MANIFEST_NAME, type ManifestOption } from "./manifest-file.js";
 import { attempt, type Say } from "./outcome.js";
 import {
   isSameOutputFile,
-  refuseExisting,
-  writeOutputFile,
+  type OutputContent,
+  type OutputFile,
+  requireWritable,
+  writeOutputFiles,
 } from "./output-file.js";
+import { namingPlaceOnce } from "./place-once.js";
 import { pinnedText, readFullReference } from "./references.js";
 import { withTemporaryDir } from "./temporary-dir.js";
 import { warningLogger } from "./warning-logger.js";
@@ -99,10 +102,9 @@ interface Options {
 
 /** Where what was pulled goes. */
 interface Destination {
-  readonly wasmFile: string;
+  readonly wasm: OutputFile;
   /** null = nowhere. */
-  readonly manifestFile: string | null;
-  readonly replaces: boolean;
+  readonly manifest: OutputFile | null;
 }
 
 /** A module on this machine, and its manifest. */
@@ -125,18 +127,18 @@ async function pull(
   host: ModuleHost,
   say: Say,
 ): Promise<void> {
-  const config = configFrom(command, host.env, FLAG_NAMES);
+  const config = readSettings(command, host.env, FLAG_NAMES);
   const ref = readFullReference(refText, schemeOptions(config));
   const to = destination(ref, options);
   await requireTwoFiles(to, options);
-  if (!to.replaces) {
-    await refuseExisting(to.wasmFile, WASM_ADVICE);
-    // Whether there is a manifest is not known yet, and nothing has been written.
-    if (options.manifestFile !== undefined && to.manifestFile !== null)
-      await refuseExisting(to.manifestFile, MANIFEST_ADVICE);
-  }
+  await requireWritable(to.wasm);
+  // Whether there is a manifest is not known yet: only who names a file for it expects one.
+  if (options.manifestFile !== undefined && to.manifest !== null)
+    await requireWritable(to.manifest);
   const fetchAndWrite = async (cacheDir: string): Promise<void> => {
-    const pulled = await fetchModule(ref, { ...config, cacheDir }, host, say);
+    const pulled = await namingPlaceOnce(ref, () =>
+      fetchModule(ref, { ...config, cacheDir }, host, say),
+    );
     await writeFiles(pulled, to, say);
     process.stdout.write(report(pulled, to, options.output));
   };
@@ -151,15 +153,25 @@ const MANIFEST_ADVICE =
 
 function destination(ref: OciReference, options: Options): Destination {
   const { force, manifestFile, outputFile } = options;
+  const replaces = force ?? false;
   const name = ref.repository.split("/").at(-1) ?? "module";
   const wasmFile = outputFile ?? `${name}.wasm`;
   return {
-    wasmFile,
-    manifestFile:
+    wasm: {
+      path: wasmFile,
+      flag: "--output-file",
+      replaces,
+      advice: WASM_ADVICE,
+    },
+    manifest:
       manifestFile === false
         ? null
-        : (manifestFile ?? join(dirname(wasmFile), MANIFEST_NAME)),
-    replaces: force ?? false,
+        : {
+            path: manifestFile ?? join(dirname(wasmFile), MANIFEST_NAME),
+            flag: "--manifest-file",
+            replaces,
+            advice: MANIFEST_ADVICE,
+          },
   };
 }
 
@@ -168,25 +180,25 @@ function destination(ref: OciReference, options: Options): Destination {
  * @throws ConfigError flag-invalid
  */
 async function requireTwoFiles(
-  { wasmFile, manifestFile }: Destination,
+  { wasm, manifest }: Destination,
   options: Options,
 ): Promise<void> {
-  if (manifestFile === null) return;
-  if (!(await isSameOutputFile(wasmFile, manifestFile))) return;
+  if (manifest === null) return;
+  if (!(await isSameOutputFile(wasm.path, manifest.path))) return;
   const byDefault =
     options.manifestFile === undefined
       ? ` (by default ${MANIFEST_NAME} beside the module)`
       : "";
   throw new ConfigError(
     "flag-invalid",
-    `--output-file and --manifest-file${byDefault} are the same file, ${quoted(wasmFile, 1000)}`,
+    `--output-file and --manifest-file${byDefault} are the same file, ${quoted(wasm.path, 1000)}`,
   );
 }
 
 /** Its file lies in the cache directory. */
 async function fetchModule(
   ref: OciReference,
-  config: Config,
+  config: Settings,
   { clock, env }: ModuleHost,
   say: Say,
 ): Promise<Pulled> {
@@ -234,25 +246,23 @@ function readPulled(
 }
 
 async function writeFiles(
-  { file, manifest }: Pulled,
-  { manifestFile, replaces, wasmFile }: Destination,
+  pulled: Pulled,
+  to: Destination,
   say: Say,
 ): Promise<void> {
-  if (manifest !== null && manifestFile !== null && !replaces)
-    await refuseExisting(manifestFile, MANIFEST_ADVICE);
-  await writeOutputFile(wasmFile, contentOf(file), {
-    replaces,
-    advice: WASM_ADVICE,
+  const contents: OutputContent[] = [
+    { file: to.wasm, chunks: contentOf(pulled.file) },
+  ];
+  if (pulled.manifest !== null && to.manifest !== null) {
+    const { bytes } = pulled.manifest;
+    const isJson = extname(to.manifest.path) === ".json";
+    const chunks = [isJson ? bytes : yamlOf(bytes)];
+    contents.push({ file: to.manifest, chunks });
+  }
+  for (const { file } of contents) await requireWritable(file);
+  await writeOutputFiles(contents, (path, sizeBytes) => {
+    say(`wrote ${escaped(path, 1000)} (${sizeBytes} bytes)`);
   });
-  say(`wrote ${escaped(wasmFile, 1000)} (${file.sizeBytes} bytes)`);
-  if (manifest === null || manifestFile === null) return;
-  const content =
-    extname(manifestFile) === ".json" ? manifest.bytes : yamlOf(manifest.bytes);
-  await writeOutputFile(manifestFile, [content], {
-    replaces,
-    advice: MANIFEST_ADVICE,
-  });
-  say(`wrote ${escaped(manifestFile, 1000)} (${content.length} bytes)`);
 }
 
 /** @param json of a manifest that was read without complaint */
@@ -278,7 +288,7 @@ async function* contentOf({ filePath, digest, description }: ModuleFile) {
 
 function report(
   { file, manifest, ref }: Pulled,
-  { manifestFile, wasmFile }: Destination,
+  to: Destination,
   format: Options["output"],
 ): string {
   const requires = manifest && requiresObject(manifest.manifest);
@@ -290,8 +300,8 @@ function report(
         ref,
         moduleDigest: file.digest,
         sizeBytes: file.sizeBytes,
-        outputFile: wasmFile,
-        manifestFile: manifest === null ? null : manifestFile,
+        outputFile: to.wasm.path,
+        manifestFile: manifest && (to.manifest?.path ?? null),
         module: moduleObject(ref),
         requires,
       });

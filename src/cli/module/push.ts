@@ -1,12 +1,7 @@
 import { type Command, Option } from "commander";
 
 import type { ModuleManifest } from "../../admission/index.js";
-import {
-  addFlags,
-  ConfigError,
-  configFrom,
-  type FlagName,
-} from "../../config.js";
+import { addFlags, ConfigError, type FlagName } from "../../config.js";
 import { quoted } from "../../errors.js";
 import {
   createPublisher,
@@ -16,7 +11,7 @@ import {
 } from "../../loader/index.js";
 import type { Digest, OciReference, Parsed } from "../../ports.js";
 import { createRequestScope } from "../../request-scope.js";
-import { schemeOptions } from "../settings.js";
+import { readSettings, schemeOptions } from "../settings.js";
 import { annotationsOf, parseAnnotations } from "./annotations.js";
 import {
   moduleBlock,
@@ -33,6 +28,7 @@ import {
   type LocalModule,
 } from "./local-module.js";
 import { attempt, type Say } from "./outcome.js";
+import { namingPlaceOnce } from "./place-once.js";
 import { pinnedText, readReference } from "./references.js";
 import { createdDate } from "./reproducible-date.js";
 import { warningLogger } from "./warning-logger.js";
@@ -109,7 +105,7 @@ async function push(
   say: Say,
 ): Promise<void> {
   const { clock, env } = host;
-  const config = configFrom(command, env, FLAG_NAMES);
+  const config = readSettings(command, env, FLAG_NAMES);
   const scheme = schemeOptions(config);
   const ref = readTarget(refText, scheme);
   const given = required(parseAnnotations(options.annotation ?? []));
@@ -130,18 +126,18 @@ async function push(
     { clock, logger: warningLogger(say) },
   );
   try {
-    const digest = await publisher.push(
-      {
-        ref,
-        module: await describeForPublication(local),
-        modulePath: local.file.filePath,
-        manifestJson: local.manifest?.layerBytes ?? null,
-        annotations: annotationsOf({ given, created, wasmFile, manifest }),
-        created,
-        overwrite: options.overwrite ?? false,
-        onProgress: (event) => say(progressText(event)),
-      },
-      scope,
+    const publication = {
+      ref,
+      module: await describeForPublication(local),
+      modulePath: local.file.filePath,
+      manifestJson: local.manifest?.layerBytes ?? null,
+      annotations: annotationsOf({ given, created, wasmFile, manifest }),
+      created,
+      overwrite: options.overwrite ?? false,
+      onProgress: (event: PushProgress) => say(progressText(event)),
+    };
+    const digest = await namingPlaceOnce(ref, () =>
+      publisher.push(publication, scope),
     );
     process.stdout.write(report(ref, digest, local, options.output));
   } finally {

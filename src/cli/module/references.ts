@@ -13,6 +13,11 @@ export function readReference(
   scheme: SchemeOptions,
   form: string,
 ): OciReference {
+  if (text === "")
+    throw new ConfigError(
+      "flag-invalid",
+      `reference: expected ${form}, got ""`,
+    );
   const parsed = createSourceParsers(scheme, form).parseReference(text);
   if (parsed.kind === "ok") return parsed.value;
   // The parser repeats nothing of what may be a password.

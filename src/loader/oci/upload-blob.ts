@@ -1,5 +1,7 @@
 import type { Digest, RequestScope } from "../../ports.js";
-import type { HttpBody } from "../http/transport.js";
+import { LoaderError } from "../error.js";
+import type { HttpBody, Send } from "../http/transport.js";
+import { refuse } from "../refuse.js";
 import { expectStatus, type PushRepository } from "./push-repository.js";
 import { uploadUrl } from "./upload-location.js";
 
@@ -66,9 +68,22 @@ async function putBlob(
 ): Promise<void> {
   // What the registry trusts us by is for the registry alone (C39).
   const isRegistry = url.origin === repository.baseUrl.origin;
-  const send = isRegistry ? repository.send : repository.sendElsewhere;
+  const send = isRegistry ? repository.send : sendingOn(repository);
   const headers = { "content-type": "application/octet-stream" };
   const response = await send({ method: "PUT", url, headers, body }, scope);
   await expectStatus(response, 201, repository);
   await response.discard();
+}
+
+/** To whoever pushes, where the registry sends an upload means nothing by itself. */
+function sendingOn({ sendElsewhere, who }: PushRepository): Send {
+  return async (request, scope) => {
+    try {
+      return await sendElsewhere(request, scope);
+    } catch (thrown) {
+      if (!(thrown instanceof LoaderError)) throw thrown;
+      const { code, message } = thrown;
+      throw refuse(code, `${who} sent on to ${message}`, thrown);
+    }
+  };
 }

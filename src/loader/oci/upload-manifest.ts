@@ -59,7 +59,7 @@ export async function uploadManifest(
   if (found === pushed) return;
   throw refuse(
     "digest-mismatch",
-    `${repository.who}: ${reference} leads to ${found} after ${pushed} was pushed`,
+    `${repository.who}: ${found} is there after ${pushed} was pushed`,
   );
 }
 

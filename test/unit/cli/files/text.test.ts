@@ -104,7 +104,9 @@ describe("cli/files/text", () => {
     });
     await expect(readFileText(dir)).rejects.toMatchObject({
       code: "file-unreadable",
-      message: expect.stringContaining("EISDIR") as string,
+      message: expect.stringContaining(
+        "expected a file, got a directory",
+      ) as string,
     });
     await expect(yamlFiles(dir)).rejects.toMatchObject({
       code: "file-invalid",

@@ -173,7 +173,7 @@ requires:
     const outcome = await inspect([dir]);
 
     expect(outcome).toMatchObject({ code: 2, stdout: "" });
-    expect(outcome.stderr).toContain("expected a regular file");
+    expect(outcome.stderr).toContain("expected a file, got a directory");
     expect((await inspect(["src"])).stderr).toContain(
       '"src" is no file here, and as a reference it has no tag and no digest',
     );
@@ -189,6 +189,24 @@ requires:
       });
     },
   );
+
+  it("says what it expects when it is given nothing", async () => {
+    expect(await inspect([""])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        'module inspect: expected the path of a file or a reference, got ""\n',
+    });
+  });
+
+  it("names the place once when nobody answers", async () => {
+    expect(await inspect(["127.0.0.1:1/a/b:v1"])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "module inspect: cannot inspect 127.0.0.1:1/a/b:v1: connection refused (ECONNREFUSED)\n",
+    });
+  });
 
   it("says of what is misspelt that it is no file", async () => {
     expect(await inspect(["greetr.wasm"])).toEqual({

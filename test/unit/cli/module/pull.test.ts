@@ -139,8 +139,82 @@ requires:
     ]);
 
     expect(outcome).toMatchObject({ code: 2, stdout: "" });
-    expect(outcome.stderr).toMatch(/:v1: .*ECONNREFUSED/);
-    expect(outcome.stderr).not.toContain("--");
+    expect(outcome.stderr).toBe(
+      `module pull: cannot resolve module: module OCI ${location()}:v1: connection refused (ECONNREFUSED)\n`,
+    );
+  });
+
+  it.each([
+    {
+      name: "a directory of the module that is not there",
+      argv: (dir: string) => [`--output-file=${dir}/gone/fn.wasm`],
+      want: (dir: string) =>
+        `--output-file "${dir}/gone/fn.wasm": expected a directory to write to, there is no "${dir}/gone"`,
+    },
+    {
+      name: "a directory of the manifest that is not there",
+      argv: (dir: string) => [
+        `--output-file=${dir}/fn.wasm`,
+        `--manifest-file=${dir}/gone/m.yaml`,
+      ],
+      want: (dir: string) =>
+        `--manifest-file "${dir}/gone/m.yaml": expected a directory to write to, there is no "${dir}/gone"`,
+    },
+    {
+      name: "a directory in the manifest's place, forced",
+      argv: (dir: string) => [
+        `--output-file=${dir}/fn.wasm`,
+        `--manifest-file=${dir}`,
+        "--force",
+      ],
+      want: (dir: string) =>
+        `--manifest-file "${dir}": expected a file or nothing in that place, got a directory`,
+    },
+    {
+      name: "a manifest's file without a name",
+      argv: (dir: string) => [
+        `--output-file=${dir}/fn.wasm`,
+        "--manifest-file=",
+      ],
+      want: () => '--manifest-file: expected the path of a file, got ""',
+    },
+  ])("asks nobody and writes nothing for $name", async ({ argv, want }) => {
+    const dir = await dirOf();
+    publish({ manifest: MANIFEST });
+
+    const outcome = await pull([`${location()}:v1`, ...argv(dir)]);
+
+    expect(outcome).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `module pull: ${want(dir)}\n`,
+    });
+    expect(await readdir(dir)).toEqual([]);
+    expect(registry.requests).toEqual([]);
+  });
+
+  it("writes no module when its manifest has no place beside it", async () => {
+    const dir = await dirOf();
+    await mkdir(join(dir, "wasmfn.yaml"));
+    const argv = [
+      `${location()}:v1`,
+      `--output-file=${join(dir, "fn.wasm")}`,
+      "--force",
+    ];
+    publish({ manifest: MANIFEST });
+
+    const outcome = await pull(argv);
+    const left = await readdir(dir);
+    publish({});
+    const without = await pull(argv);
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(outcome.stderr).toMatch(
+      /\nmodule pull: --manifest-file "[^"]*wasmfn\.yaml": expected a file or nothing in that place, got a directory\n$/,
+    );
+    expect(left).toEqual(["wasmfn.yaml"]);
+    // What has no manifest needs no place for it.
+    expect(without.code).toBe(0);
   });
 
   it("asks no registry when the module's file is there", async () => {

@@ -370,7 +370,7 @@ requires:
       content: WASM,
       argv: ["--manifest=/nowhere.yaml"],
       code: 2,
-      want: /cannot read "\/nowhere\.yaml"/,
+      want: /^module push: --manifest: cannot read "\/nowhere\.yaml"/,
     },
     {
       name: "a flag that does not parse",
@@ -444,6 +444,135 @@ requires:
 
     expect(outcome).toMatchObject({ code: 2, stdout: "" });
     expect(lastLine(outcome.stderr)).toContain("no\\u001b[2J way");
+  });
+
+  it.each([
+    {
+      asks: "GET manifests",
+      answer: { status: 401 },
+      want: "the registry wants a credential and there is none for it",
+    },
+    {
+      asks: "GET manifests",
+      answer: { status: 307 },
+      want: "HTTP 307 without a location that can be read",
+    },
+    {
+      asks: "POST uploads",
+      answer: { status: 403 },
+      want: "HTTP 403 Forbidden",
+    },
+    {
+      asks: "POST uploads",
+      answer: { status: 500 },
+      want: "HTTP 500 Internal Server Error",
+    },
+    {
+      asks: "POST uploads",
+      answer: { status: 202 },
+      want: "expected one Location header in the answer that opens an upload, got 0",
+    },
+    {
+      asks: "POST uploads",
+      answer: { status: 202, headers: { location: "http://127.0.0.1:1/" } },
+      want: "the registry sent on to 127.0.0.1:1: connection refused (ECONNREFUSED)",
+    },
+    { asks: "PUT uploads", answer: { status: 413 }, want: "HTTP 413" },
+    {
+      asks: "PUT manifests",
+      answer: { status: 200 },
+      want: "expected HTTP 201, got 200",
+    },
+  ])(
+    "names the place once when $answer.status answers $asks: $want",
+    async ({ asks, answer, want }) => {
+      const dir = await dirOf({ "a.wasm": WASM });
+      registry.answer = ({ method, target: at }) =>
+        asks === `${method} ${/manifests|uploads/u.exec(at)?.[0]}`
+          ? answer
+          : null;
+
+      const outcome = await push([join(dir, "a.wasm"), target("v1")]);
+
+      expect(outcome).toMatchObject({ code: 2, stdout: "" });
+      expect(lastLine(outcome.stderr)).toBe(
+        `module push: cannot push ${target("v1")}: ${want}`,
+      );
+    },
+  );
+
+  it("names the place once when nobody answers", async () => {
+    const dir = await dirOf({ "a.wasm": WASM });
+    const ref = "127.0.0.1:1/a/b:v1";
+
+    const outcome = await push([join(dir, "a.wasm"), ref]);
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(outcome.stderr)).toBe(
+      `module push: cannot push ${ref}: connection refused (ECONNREFUSED)`,
+    );
+  });
+
+  it("names the place once when the Docker config cannot be used", async () => {
+    const dir = await dirOf({ "a.wasm": WASM, "config.json": '{"auths":[]}' });
+
+    const outcome = await push([join(dir, "a.wasm"), target("v1")], {
+      env: { ...EPOCH, DOCKER_CONFIG: dir },
+    });
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(outcome.stderr)).toBe(
+      `module push: cannot push ${target("v1")}: the runtime's Docker config (DOCKER_CONFIG): auths: expected a JSON object`,
+    );
+  });
+
+  it("names a file of --registry-ca by its variable when it comes from there", async () => {
+    const dir = await dirOf({ "a.wasm": WASM });
+
+    const outcome = await push([join(dir, "a.wasm"), target("v1")], {
+      env: { REGISTRY_CA: "c.example=/nowhere" },
+    });
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(outcome.stderr).toMatch(
+      /^module push: --registry-ca \(REGISTRY_CA\) c\.example: ENOENT/,
+    );
+  });
+
+  it.each([
+    {
+      name: "nothing for a module",
+      argv: () => ["", target("v1")],
+      want: () => 'module: expected the path of a file, got ""',
+    },
+    {
+      name: "a directory for a module",
+      argv: (dir: string) => [dir, target("v1")],
+      want: (dir: string) => `module ${dir}: expected a file, got a directory`,
+    },
+    {
+      name: "nothing for a reference",
+      argv: (dir: string) => [join(dir, "a.wasm"), ""],
+      want: () => 'reference: expected registry/repository[:tag], got ""',
+    },
+    {
+      name: "a directory for a manifest",
+      argv: (dir: string) => [
+        join(dir, "a.wasm"),
+        target("v1"),
+        `--manifest=${dir}`,
+      ],
+      want: (dir: string) =>
+        `--manifest: cannot read "${dir}": expected a file, got a directory`,
+    },
+  ])("says what is wrong with $name", async ({ argv, want }) => {
+    const dir = await dirOf({ "a.wasm": WASM });
+
+    const outcome = await push(argv(dir));
+
+    expect(outcome).toMatchObject({ code: 2, stdout: "" });
+    expect(lastLine(outcome.stderr)).toBe(`module push: ${want(dir)}`);
+    expect(registry.asked).toEqual([]);
   });
 
   it("does not lose a manifest that leads nowhere", async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Send } from "../../../../src/loader/http/transport.js";
+import { LoaderError } from "../../../../src/loader/error.js";
 import { buildArtifact } from "../../../../src/loader/oci/artifact.js";
 import { registryWords } from "../../../../src/loader/oci/registry-words.js";
 import {
@@ -246,7 +247,7 @@ describe("loader/oci/upload", () => {
 
       await expect(push({})).rejects.toMatchObject({
         code: "digest-mismatch",
-        message: `${registry.host}/${REPOSITORY}: v1 leads to ${sha256(OTHER)} after ${DIGEST} was pushed`,
+        message: `${registry.host}/${REPOSITORY}: ${sha256(OTHER)} is there after ${DIGEST} was pushed`,
       });
 
       expect(events.map(({ kind }) => kind)).not.toContain("manifest-pushed");
@@ -274,7 +275,7 @@ describe("loader/oci/upload", () => {
 
     await expect(push({ tag: null })).rejects.toMatchObject({
       code: "digest-mismatch",
-      message: `${registry.host}/${REPOSITORY}: ${DIGEST} leads to ${sha256(OTHER)} after ${DIGEST} was pushed`,
+      message: `${registry.host}/${REPOSITORY}: ${sha256(OTHER)} is there after ${DIGEST} was pushed`,
     });
   });
 
@@ -360,6 +361,18 @@ describe("loader/oci/upload", () => {
       });
     });
 
+    it("what another host does not take, and says who sent it there", async () => {
+      registry.location = (target) => `${elsewhere.origin}${target}`;
+      const reason = new LoaderError("tls-failed", "up.test: TLS failed");
+
+      await expect(
+        push({}, () => Promise.reject(reason)),
+      ).rejects.toMatchObject({
+        code: "tls-failed",
+        message: `${registry.host}/${REPOSITORY} sent on to up.test: TLS failed`,
+      });
+    });
+
     it("a module that is not what its digest says, by the registry's word", async () => {
       writeFileSync(path.join(dir, "fn.wasm"), MODULE.toReversed());
 
@@ -403,7 +416,7 @@ describe("loader/oci/upload", () => {
   });
 });
 
-function push(target: Partial<PushTarget>) {
+function push(target: Partial<PushTarget>, sendElsewhere: Send = sendInScope) {
   return pushArtifact(
     ARTIFACT,
     { modulePath: path.join(dir, "fn.wasm") },
@@ -420,7 +433,7 @@ function push(target: Partial<PushTarget>) {
           { ...request, headers: { ...request.headers, authorization: TOKEN } },
           scope,
         ),
-      sendElsewhere: sendInScope,
+      sendElsewhere,
       wordsOf,
       plainHttp: true,
       onProgress: (event) => events.push(event),
