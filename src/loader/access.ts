@@ -44,6 +44,13 @@ export const ANONYMOUS = "anonymous";
 /** How long a place that gives no answer may leave a proof as it is. */
 const STALE_HOLDS_MS = 7 * 24 * 3_600_000;
 const MAX_REMEMBERED = 10_000;
+const DAY_MS = 86_400_000;
+
+interface Remembered {
+  readonly provedAtMs: number;
+  /** When the store was asked or told last, on `Clock.monotonicMs`: it keeps what is asked for. */
+  readonly askedAtMs: number;
+}
 
 /**
  * What was given away without a credential stays proved: bytes do not become secret again. A proof
@@ -54,25 +61,29 @@ export function createAccess(
   recheckIntervalMs: number,
   clock: Clock,
 ): Access {
-  /** When claims were proved, so that most requests do not look into the store. */
-  const known = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+  /** So that most requests do not look into the store. */
+  const known = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
 
   let changes = 0;
 
   async function provedAt(claim: Claim): Promise<number | null> {
     const key = claimKey(claim);
     const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
+    const askedAtMs = clock.monotonicMs();
+    if (remembered !== undefined && askedAtMs - remembered.askedAtMs < DAY_MS)
+      return remembered.provedAtMs;
     const before = changes;
     const stored = await store.provedAt(claim);
     // What was disproved meanwhile must not come back.
-    if (stored !== null && before === changes) known.set(key, stored);
+    if (stored !== null && before === changes)
+      known.set(key, { provedAtMs: stored, askedAtMs });
     return stored;
   }
 
   async function record(claim: Claim): Promise<void> {
     const nowMs = clock.nowMs();
-    known.set(claimKey(claim), nowMs);
+    const askedAtMs = clock.monotonicMs();
+    known.set(claimKey(claim), { provedAtMs: nowMs, askedAtMs });
     await store.record(claim, nowMs);
   }
 

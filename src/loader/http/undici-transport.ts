@@ -1,3 +1,4 @@
+import type { LookupFunction } from "node:net";
 import {
   createSecureContext,
   rootCertificates,
@@ -9,6 +10,7 @@ import { refuse } from "../refuse.js";
 import { allowsPlainHttp, hostOf, settingFor } from "./authority.js";
 import { type ExchangeWatch, watchScope } from "./exchange-watch.js";
 import { failureOf } from "./failure.js";
+import { createLookup } from "./lookup.js";
 import { bodyToSend } from "./request-body.js";
 import type { HttpRequest, HttpResponse, Transport } from "./transport.js";
 
@@ -22,10 +24,16 @@ export interface TransportOptions {
   readonly idleTimeoutMs?: number;
   /** How long a connection may take, with DNS and TLS, 3 s by default; exact to a second. */
   readonly connectTimeoutMs?: number;
+  /**
+   * How long a connection is kept that nobody uses, even when the server wants it to be longer, 10 s
+   * by default: each costs memory and a handle, and a server may have any number of names.
+   */
+  readonly maxUnusedConnectionMs?: number;
 }
 
 const IDLE_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 3_000;
+const MAX_UNUSED_CONNECTION_MS = 10_000;
 const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_CONNECTIONS_PER_ORIGIN = 16;
 /** A server may send status 1xx as often as it likes, and each starts the wait for headers anew. */
@@ -42,10 +50,11 @@ export function createTransport(
   options: TransportOptions,
   clock: Clock,
 ): Transport {
-  const general = createAgents(options, undefined);
+  const lookup = createLookup(clock);
+  const general = createAgents(options, lookup, undefined);
   const special = new Map<string, Agents>();
   for (const [host, pem] of options.registryCas)
-    special.set(host, createAgents(options, pem));
+    special.set(host, createAgents(options, lookup, pem));
 
   return {
     async send(request, scope) {
@@ -81,6 +90,7 @@ interface Agents {
 
 function createAgents(
   options: TransportOptions,
+  lookup: LookupFunction,
   pem: string | undefined,
 ): Agents {
   const secureContext =
@@ -88,23 +98,27 @@ function createAgents(
       ? undefined
       : createSecureContext({ ca: [...rootCertificates, pem] });
   return {
-    quick: createAgent(options, secureContext),
-    bulk: createAgent(options, secureContext),
+    quick: createAgent(options, lookup, secureContext),
+    bulk: createAgent(options, lookup, secureContext),
   };
 }
 
 function createAgent(
   options: TransportOptions,
+  lookup: LookupFunction,
   secureContext: SecureContext | undefined,
 ): Agent {
   const idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
   return new Agent({
     connections: MAX_CONNECTIONS_PER_ORIGIN,
     pipelining: 1,
+    keepAliveMaxTimeout:
+      options.maxUnusedConnectionMs ?? MAX_UNUSED_CONNECTION_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: idleTimeoutMs,
     bodyTimeout: idleTimeoutMs,
     connect: {
+      lookup,
       timeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       // Else NODE_TLS_REJECT_UNAUTHORIZED=0 would turn verification off.
       rejectUnauthorized: true,

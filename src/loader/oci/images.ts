@@ -11,6 +11,7 @@ import { storeIfPossible } from "../store/store-if-possible.js";
 import type { Descriptor } from "./descriptor.js";
 import { chooseLayers, type ModuleLayers } from "./layer.js";
 import { readManifest } from "./manifest.js";
+import { partsDigest } from "./parts-digest.js";
 import {
   checkClaim,
   type DeliveredManifest,
@@ -108,7 +109,8 @@ export function createImages(parts: ImagesParts): Images {
 
   function readFresh(fresh: FreshManifest, { at }: Puller): Image {
     const { bytes, contentType, digest, sentOnTo } = fresh;
-    const key = `${digest} ${contentType ?? ""}`;
+    // Hashed: what a registry writes into a header may be tens of KB.
+    const key = partsDigest([digest, contentType ?? ""]);
     try {
       const refusal = unreadable.get(key);
       if (refusal !== undefined) throw refusal;

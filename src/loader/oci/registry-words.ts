@@ -27,7 +27,8 @@ export function wordsWithout(
   secrets: readonly string[],
 ): string {
   const text = decode(body.subarray(0, MAX_BYTES));
-  return secrets.some((secret) => repeats(text, secret))
+  const spellings = [text, withoutEscapes(text)];
+  return spellings.some((spelling) => repeatsOneOf(spelling, secrets))
     ? ""
     : registryWords(body);
 }
@@ -45,8 +46,30 @@ export async function readRegistryWords(
   }
 }
 
+/** A form has a secret in its own spelling, too. */
+function repeatsOneOf(text: string, secrets: readonly string[]): boolean {
+  return secrets.some(
+    (secret) => repeats(text, secret) || repeats(text, inForm(secret)),
+  );
+}
+
 function repeats(text: string, secret: string): boolean {
   return secret !== "" && text.includes(secret.slice(0, MAX_MARK_CHARS));
+}
+
+function inForm(secret: string): string {
+  return new URLSearchParams([["", secret]]).toString().slice("=".length);
+}
+
+/** What a reader of JSON makes of its strings, as far as secrets go, which have no control characters. */
+function withoutEscapes(text: string): string {
+  return text.replace(
+    /\\(?:u(?<hex>[0-9a-f]{4})|(?<character>.))/gisu,
+    (_, hex: string | undefined, character: string | undefined) =>
+      hex === undefined
+        ? (character ?? "")
+        : String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }
 
 /** "" for what is no text. */

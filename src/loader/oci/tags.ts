@@ -143,7 +143,12 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
       return null;
     // Tag and expectation may have moved together since.
     if (expected !== null && expected !== known.digest) return null;
-    const image = await images.cached(known.digest, puller);
+    const { digest } = known;
+    const { at, identity } = puller;
+    // Asking for the tag asks about access, too, and that must be done now and then.
+    const claim = { place: at.location, digest, identity };
+    if ((await access.standing(claim)) !== "proved") return null;
+    const image = await images.cached(digest, puller);
     if (image === null) return null;
     metrics.tagResolved("cache");
     return { image, warning: null };
@@ -278,6 +283,7 @@ export function createTags(options: TagOptions, parts: TagsParts): Tags {
     puller: Puller,
     refusal: LoaderError,
   ): Promise<void> {
+    reusable.delete(askedKey(ref, puller));
     await access.setRefused(tagOf(ref, puller), true);
     if (puller.credential === null) return;
     if (refusal.code !== "registry-auth-failed") return;

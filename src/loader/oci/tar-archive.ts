@@ -1,5 +1,6 @@
 import { quoted } from "../../errors.js";
 import type { LoaderError } from "../error.js";
+import { ownTurn } from "../turns.js";
 import { badArchive } from "./bad-archive.js";
 import type { ByteReader } from "./byte-reader.js";
 import { nameOf, refuseGlobals } from "./tar-extended.js";
@@ -35,6 +36,8 @@ const KINDS: ReadonlyMap<string, TarEntryKind> = new Map([
 
 const MAX_ENTRIES = 1000;
 const MAX_EXTENDED_BYTES = 64 * 1024;
+/** Of all extended headers: a KB for each entry. Reading them costs more than anything else here. */
+const MAX_EXTENDED_BYTES_IN_ALL = 1024 * 1024;
 
 /**
  * Reads an archive's entries in order. Of an entry's data, whoever asks for the next one has read
@@ -56,6 +59,7 @@ export function tarArchive(
   maxDataBytes: number,
 ): TarArchive {
   let entries = 0;
+  let allExtendedBytes = 0;
   let dataBytes = 0;
   let paddingBytes = 0;
 
@@ -87,8 +91,15 @@ export function tarArchive(
         `has an extended header of ${sizeBytes} bytes, at most ${MAX_EXTENDED_BYTES} are allowed`,
       );
     }
+    allExtendedBytes += sizeBytes;
+    if (allExtendedBytes > MAX_EXTENDED_BYTES_IN_ALL) {
+      throw badArchive(
+        `has extended headers of more than ${MAX_EXTENDED_BYTES_IN_ALL} bytes in all`,
+      );
+    }
     const bytes = await takeExactly(reader, sizeBytes);
     await takeExactly(reader, paddingOf(sizeBytes));
+    await ownTurn();
     return bytes;
   }
 

@@ -28,6 +28,13 @@ export interface AccessStore {
 const DAY_MS = 86_400_000;
 const MAX_UNUSED_MS = 90 * DAY_MS;
 const MAX_IN_MEMORY = 10_000;
+
+interface Known {
+  readonly provedAtMs: number | null;
+  /** When its file was written, read or touched last. */
+  touchedAtMs: number;
+}
+
 const RECORD_NAME = /^[0-9a-f]{64}$/u;
 
 /**
@@ -51,12 +58,14 @@ export function createAccessStore(
   );
   const inTurn = createKeyedQueue();
   /** `null`: forgotten, but its file could not be removed. */
-  const known = new LRUCache<string, { readonly provedAtMs: number | null }>({
-    max: MAX_IN_MEMORY,
-  });
+  const known = new LRUCache<string, Known>({ max: MAX_IN_MEMORY });
   let hasWarned = false;
   const salt = attemptSalt();
   const nameOf = createAccessName(salt ?? randomBytes(32));
+
+  function remember(name: string, provedAtMs: number | null): void {
+    known.set(name, { provedAtMs, touchedAtMs: clock.nowMs() });
+  }
 
   /** `null`: nothing on the disk can be read or written, since nobody else would know the names. */
   function attemptSalt(): Buffer | null {
@@ -77,14 +86,19 @@ export function createAccessStore(
     );
   }
 
+  /** Sweeps leave what was used lately. */
+  async function touch(name: string): Promise<void> {
+    const nowS = clock.nowMs() / 1000;
+    await lutimes(path.join(directory, name), nowS, nowS).catch(() => null);
+  }
+
   async function readProof(name: string): Promise<number | null> {
     const filePath = path.join(directory, name);
     try {
       const { fields, mtimeMs } = await readRecord(filePath);
       const nowMs = clock.nowMs();
       const provedAtMs = readTime(fields.get("provedAt"), nowMs);
-      if (nowMs - mtimeMs > DAY_MS)
-        await lutimes(filePath, nowMs / 1000, nowMs / 1000).catch(() => null);
+      if (nowMs - mtimeMs > DAY_MS) await touch(name);
       return provedAtMs;
     } catch (error) {
       if (errnoOf(error) !== "ENOENT")
@@ -100,11 +114,19 @@ export function createAccessStore(
     async provedAt(key) {
       const name = await nameOf(key);
       const remembered = known.get(name);
-      if (remembered !== undefined) return remembered.provedAtMs;
+      if (remembered !== undefined) {
+        const { provedAtMs, touchedAtMs } = remembered;
+        const nowMs = clock.nowMs();
+        if (provedAtMs !== null && nowMs - touchedAtMs > DAY_MS) {
+          remembered.touchedAtMs = nowMs;
+          await inTurn(name, () => touch(name));
+        }
+        return provedAtMs;
+      }
       if (salt === null) return null;
       return inTurn(name, async () => {
         const provedAtMs = await readProof(name);
-        if (provedAtMs !== null) known.set(name, { provedAtMs });
+        if (provedAtMs !== null) remember(name, provedAtMs);
         return provedAtMs;
       });
     },
@@ -112,7 +134,7 @@ export function createAccessStore(
       const name = await nameOf(key);
       await inTurn(name, async () => {
         if ((known.get(name)?.provedAtMs ?? -Infinity) >= atMs) return;
-        known.set(name, { provedAtMs: atMs });
+        remember(name, atMs);
         if (salt === null) return;
         const content = JSON.stringify({ provedAt: timeText(atMs) });
         await replaceFile(directory, name, content).catch(warnOnce);
@@ -126,7 +148,7 @@ export function createAccessStore(
         try {
           await rm(path.join(directory, name), { force: true });
         } catch (error) {
-          known.set(name, { provedAtMs: null });
+          remember(name, null);
           warnOnce(error);
         }
       });

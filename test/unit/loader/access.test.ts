@@ -66,6 +66,27 @@ describe("loader/access", () => {
     return createAccess(store, RECHECK_MS, clock);
   }
 
+  it("asks the store once a day for what it remembers, which keeps what is asked for", async () => {
+    const store = createAccessStore(dir, clock, recordingLogger().logger);
+    let questions = 0;
+    const asked: AccessStore = {
+      ...store,
+      provedAt(key) {
+        questions += 1;
+        return store.provedAt(key);
+      },
+    };
+    const access = createAccess(asked, RECHECK_MS, clock);
+    await access.prove(byAnybody, true);
+
+    for (let hour = 0; hour < 72; hour++) {
+      clock.advance(DAY_MS / 24);
+      expect(await access.standing(byAnybody)).toBe("proved");
+    }
+
+    expect(questions).toBe(3);
+  });
+
   it.each([
     { name: "a credential", claim: byCredential },
     { name: "anybody", claim: byAnybody },

@@ -73,6 +73,26 @@ describe("loader: questions about tags", () => {
     ]);
   });
 
+  it("--tag-resolve-interval: no answer is used again for longer than access counts as proved", async () => {
+    const world = await openTagWorld();
+    world.publish("one");
+    world.registry.requireBasic({ username: "alice", password: "hunter2" });
+    const loader = world.open({
+      tags: { resolveIntervalMs: 86_400_000, maxStalenessMs: 0 },
+      accessRecheckIntervalMs: 600_000,
+    });
+    await loader.load({ user: "alice" });
+    world.registry.requireBasic({ username: "bob", password: "hunter2" });
+
+    loader.advance(500_000);
+    expect((await loader.load({ user: "alice" })).content).toBe("one");
+    loader.advance(100_001);
+
+    expect((await refusalOf(loader.load({ user: "alice" }))).code).toBe(
+      "registry-auth-failed",
+    );
+  });
+
   it("--tag-resolve-interval: nobody else's answer is used", async () => {
     const world = await openTagWorld();
     world.publish("one");

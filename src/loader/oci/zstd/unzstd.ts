@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers/promises";
+import { ownTurn } from "../../turns.js";
 import type { ByteReader } from "../byte-reader.js";
 import { SLACK_BYTES } from "./bits.js";
 import { corrupt } from "./corrupt.js";
@@ -151,7 +151,7 @@ function blockCounter(maxBlocks: number): () => Promise<void> {
     blocks += 1;
     if (blocks > maxBlocks)
       throw corrupt(`it has more than ${Math.floor(maxBlocks)} blocks`);
-    await setImmediate();
+    await ownTurn();
   };
 }
 

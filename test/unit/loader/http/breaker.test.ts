@@ -141,6 +141,64 @@ describe("loader/http/breaker", () => {
     },
   );
 
+  describe("of a server that answered anybody in the last 90 s", () => {
+    it("leaves alone only the path that gets no answer", async () => {
+      const others = answer();
+      const { ask, clock, asked } = breaker(
+        answer(),
+        silence,
+        others,
+        answer(),
+      );
+      await ask("https://h.test/a");
+      clock.advance(89_999);
+
+      await expect(ask("https://h.test/hangs")).rejects.toBe(silence);
+
+      await expect(ask("https://h.test/hangs?x=1")).rejects.toThrow("s ago");
+      expect(await ask("https://h.test/a")).toBe(others);
+      clock.advance(5_000);
+      await ask("https://h.test/hangs");
+      expect(asked).toHaveLength(4);
+    });
+
+    it("counts an answer that came while another path got none", async () => {
+      const clock = handClock();
+      const last = answer();
+      const ask = breaking(async ({ url }) => {
+        if (url.pathname !== "/hangs") return last;
+        // Both were asked at once.
+        await ask(get("https://h.test/a"), endless());
+        throw silence;
+      }, clock);
+
+      await expect(ask(get("https://h.test/hangs"), endless())).rejects.toBe(
+        silence,
+      );
+
+      expect(await ask(get("https://h.test/a"), endless())).toBe(last);
+    });
+
+    it("leaves all of it alone after that", async () => {
+      const { ask, clock } = breaker(answer(), silence);
+      await ask("https://h.test/a");
+      clock.advance(90_000);
+
+      await expect(ask("https://h.test/hangs")).rejects.toBe(silence);
+
+      await expect(ask("https://h.test/a")).rejects.toThrow("s ago");
+    });
+
+    it("takes no other server's answer for one of its own", async () => {
+      const { ask } = breaker(answer(), silence);
+      await ask("https://other.test/a");
+
+      await expect(ask("https://h.test/hangs")).rejects.toBe(silence);
+
+      await expect(ask("https://h.test/a")).rejects.toThrow("s ago");
+    });
+  });
+
   it("does not forget that a server was silent when another one comes too late to it", async () => {
     const last = answer();
     const { ask, clock, asked } = breaker(silence, last);

@@ -169,6 +169,21 @@ describe("loader/http/undici-transport", () => {
       expect(servers.connections).toBe(1);
     });
 
+    it("nothing over a connection that a server wants to be kept for long", async () => {
+      const port = await servers.http((_, response) => {
+        response.setHeader("keep-alive", "timeout=600");
+        response.end("hello");
+      });
+      const transport = create({ maxUnusedConnectionMs: 1_000 });
+
+      await text(
+        await transport.send(get(`http://127.0.0.1:${port}/`), endless()),
+      );
+
+      expect(servers.connections).toBe(1);
+      await vi.waitFor(() => expect(servers.openConnections).toBe(0), 4_000);
+    });
+
     it("no more than 16 at once, and the rest when those are done", async () => {
       const waiting: (() => void)[] = [];
       let isOpen = false;

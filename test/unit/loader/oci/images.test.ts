@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { createAccess } from "../../../../src/loader/access.js";
 import {
@@ -84,6 +86,24 @@ describe("loader/oci/images", () => {
     expect(await as(mediaType)).toMatchObject({ module: MODULE });
   });
 
+  it("remembers of a manifest that cannot be read nothing that is large", async () => {
+    const images = open(makeDir());
+    const refuse = (i: number) =>
+      refusalOf(
+        images.keep(
+          { ...fresh(`{"a":${i}}`), contentType: `${i}`.padEnd(60_000, "x") },
+          PULLER,
+        ),
+      );
+    await refuse(0);
+    const before = usedBytes();
+
+    for (let i = 1; i <= 400; i++) await refuse(i);
+
+    expect(usedBytes() - before).toBeLessThan(400 * 20_000);
+    expect(await refuse(400)).toBe(await refuse(400));
+  });
+
   it("does not tell one who was sent on what it knows to be wrong with a manifest", async () => {
     const images = open(makeDir());
     const manifest = fresh('{"crown":"hunter2","crown":"hunter2"}');
@@ -156,4 +176,11 @@ async function refusalOf(keeping: Promise<unknown>): Promise<unknown> {
     () => null,
     (thrown: unknown) => thrown,
   );
+}
+
+/** Of the heap, by what is really in use. */
+function usedBytes(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  return process.memoryUsage().heapUsed;
 }

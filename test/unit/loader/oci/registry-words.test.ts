@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   readRegistryWords,
   registryWords,
+  wordsWithout,
 } from "../../../../src/loader/oci/registry-words.js";
 import { createRequestScope } from "../../../../src/request-scope.js";
 import { scriptedSend } from "./scripted-send.js";
@@ -97,6 +98,33 @@ describe("loader/oci/registry-words", () => {
     const { response } = await answerWith(body);
 
     expect(await readRegistryWords(response, ["other", SECRET])).toBe("");
+  });
+
+  it.each([
+    {
+      name: "as Go writes JSON",
+      body: String.raw`p\u0026ss \u003chunter2\u003E`,
+    },
+    { name: "with slashes escaped", body: String.raw`p&ss <hunter\/2>` },
+    {
+      name: "as any reader would undo it",
+      body: String.raw`\u0070&ss <hunter2>`,
+    },
+    { name: "in a form", body: "refresh_token=p%26ss+%3Chunter2%3E" },
+  ])("has no words of an answer that repeats a secret $name", ({ body }) => {
+    const answer = Buffer.from(`{"errors":[{"code":"A","message":"${body}"}]}`);
+    const secrets = ["p&ss <hunter2>", "p&ss <hunter/2>", "p&ss \ud800"];
+
+    expect(wordsWithout(answer, ["other"])).not.toBe("");
+    expect(wordsWithout(answer, secrets)).toBe("");
+  });
+
+  it("has no words of an answer that repeats a secret with quotes in it", () => {
+    const secret = String.raw`a"\hunter2`;
+    const answer = Buffer.from(errors({ code: "A", message: secret }));
+
+    expect(wordsWithout(answer, ["other"])).not.toBe("");
+    expect(wordsWithout(answer, [secret])).toBe("");
   });
 
   it("passes over secrets that are empty", async () => {

@@ -44,12 +44,40 @@ describe("loader/oci/strict-json", () => {
     { text: "{} {}", want: "it is not JSON: " },
     { text: '{"a": 1,}', want: "it is not JSON: " },
     { text: "\u{feff}{}", want: "it is not JSON: " },
-    { text: "[".repeat(1_000_000), want: "it is not JSON: " },
+    { text: "[".repeat(10_000), want: "it is not JSON: " },
   ])("refuses $text", ({ text, want }) => {
     expect(parseStrictJson(Buffer.from(text))).toEqual({
       kind: "error",
       message: expect.stringContaining(want) as unknown,
     });
+  });
+
+  it.each([
+    { name: "lists", text: (count: number) => marks("[", "]", count) },
+    { name: "objects", text: (count: number) => `[${marks("{", "}", count)}]` },
+    {
+      name: "numbers",
+      text: (count: number) => `[${"0,".repeat(count - 2)}0]`,
+    },
+    {
+      name: "fields",
+      text: (count: number) =>
+        `{${Array.from({ length: (count - 2) / 2 }, (_, i) => `"${i}":0`).join()}}`,
+    },
+  ])("refuses more $name than it can read in no time", ({ text }) => {
+    const json = (count: number) => Buffer.from(text(count));
+
+    expect(parseStrictJson(json(8_000)).kind).toBe("ok");
+    expect(parseStrictJson(json(12_000))).toEqual({
+      kind: "error",
+      message: "it has more than 10000 brackets, colons and commas",
+    });
+  });
+
+  it("counts none that are in strings", () => {
+    const text = JSON.stringify({ a: '[{:,}]"\\'.repeat(3_000) });
+
+    expect(parseStrictJson(Buffer.from(text)).kind).toBe("ok");
   });
 
   it("refuses what is not UTF-8", () => {
@@ -84,3 +112,11 @@ describe("loader/oci/strict-json", () => {
     );
   });
 });
+
+/** Some `count` brackets, and commas between them, at few levels. */
+function marks(open: string, close: string, count: number): string {
+  const each = `${open}${close}`;
+  return `[${Array(Math.floor(count / 3))
+    .fill(each)
+    .join()}]`;
+}

@@ -521,6 +521,24 @@ describe("loader/oci/tar-layer", () => {
       expect(layer.isClosed()).toBe(true);
     });
 
+    it.each([
+      { typeflag: "g", count: 17 },
+      { typeflag: "x", count: 17 },
+      { typeflag: "L", count: 17 },
+    ])("of extended headers of type $typeflag, too", async (header) => {
+      const { typeflag, count } = header;
+      const data = Buffer.from(paxRecord("comment", "c".repeat(65_500)));
+      const extended = tarEntry({ name: "h", typeflag, data });
+      const each = typeflag === "g" ? [extended] : [extended, tarEntry(OTHER)];
+      const archive = (times: number) =>
+        Buffer.concat([...Array<Buffer[]>(times).fill(each).flat(), tar(FN)]);
+
+      expect(await moduleOf(archive(count - 2))).toEqual(MODULE);
+      await expect(moduleOf(archive(count))).rejects.toThrow(
+        `${BAD}has extended headers of more than 1048576 bytes in all`,
+      );
+    });
+
     it("which can be another one", async () => {
       const { chunks } = chunkSource(() => pieces(tar(FN)));
 

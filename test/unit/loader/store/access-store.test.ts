@@ -297,6 +297,21 @@ describe("loader/store/access-store sweep", () => {
     expect(readdirSync(at("")).sort()).toEqual([used, "notes", "salt"].sort());
   });
 
+  it("leaves records that are used every day and are held in memory", async () => {
+    const store = open();
+    await store.record(key, nowMs);
+    await store.record(withCredential, nowMs);
+
+    for (let day = 0; day < 91; day++) {
+      clock.advance(DAY_MS + 1);
+      await store.provedAt(key);
+    }
+
+    const after = open();
+    expect(records()).toHaveLength(1);
+    expect(await after.provedAt(key)).toBe(nowMs);
+  });
+
   it.each([
     { name: "older than a day", ageMs: DAY_MS + 1000, isRenewed: true },
     { name: "younger than that", ageMs: DAY_MS - 1000, isRenewed: false },

@@ -323,6 +323,25 @@ describe("loader/oci/zstd/unzstd", () => {
     expect(turns).toBeGreaterThan(0);
   });
 
+  it("keeps others waiting for one block, however many frames it expands at once", async () => {
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const blocks = Array.from({ length: 20 }, () =>
+      repeatedBlock(0, 131_072, false),
+    );
+    const frame = zstdFrame([...blocks, repeatedBlock(0, 1, true)]);
+
+    await Promise.all(Array.from({ length: 10 }, () => expanded(frame)));
+    isOver = true;
+
+    expect(turns).toBeGreaterThan(10 * 20);
+  });
+
   it("never throws but a LoaderError, whatever is done to a frame", async () => {
     const frames = REFERENCE_FRAMES.slice(0, 4).map(({ base64 }) => base64);
     const change = fc.record({
