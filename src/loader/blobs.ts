@@ -1,5 +1,5 @@
 import type { Clock, Digest, Logger, Metrics, RequestScope } from "../ports.js";
-import { isUnreachable, LoaderError } from "./error.js";
+import { isUnreachable, isUnwritable, LoaderError } from "./error.js";
 import { createFlights, FAILURE_HOLDS_MS } from "./flights.js";
 import { refuse } from "./refuse.js";
 import type { BlobStore, StoredBlob } from "./store/blob-store.js";
@@ -84,7 +84,7 @@ export function createBlobs(
     return blob;
   }
 
-  /** A connection that breaks in the middle is worth a second try; nothing else is. */
+  /** A connection or a disk that fails in the middle is worth a second try; nothing else is. */
   async function fetchTwice(
     digest: Digest,
     origin: BlobOrigin,
@@ -94,8 +94,8 @@ export function createBlobs(
     try {
       return await take(digest, first);
     } catch (thrown) {
-      if (!isUnreachable(thrown) || scope.deadlineAtMs <= clock.monotonicMs())
-        throw thrown;
+      if (!isUnreachable(thrown) && !isUnwritable(thrown)) throw thrown;
+      if (scope.deadlineAtMs <= clock.monotonicMs()) throw thrown;
       logger.warn({ digest, reason: thrown.message }, "fetching a blob again");
       return await take(digest, await origin.fetch(scope));
     }

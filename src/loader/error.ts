@@ -73,6 +73,11 @@ export function isUnreachable(thrown: unknown): thrown is LoaderError {
   );
 }
 
+/** Nothing could be written here, or no more half-way: then the next try writes elsewhere. */
+export function isUnwritable(thrown: unknown): thrown is LoaderError {
+  return thrown instanceof LoaderError && thrown.code === "cache-unwritable";
+}
+
 /** The server answered, and not with what was asked for: 400, 401, 403, 404, 405, 410. */
 export function isRefusal(thrown: unknown): thrown is LoaderError {
   return (

@@ -206,6 +206,7 @@ export function createLoader(
           description,
           scope,
         );
+        if (source.manifest !== null) used.used(source.manifest.digest);
         return { ...found, manifestDigest: null, warning: null };
       }
     }

@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { LRUCache } from "lru-cache";
 import type { Clock, Digest, RequestScope } from "../../ports.js";
 import type { BlobOrigin, Blobs } from "../blobs.js";
+import { isUnwritable } from "../error.js";
 import { createFlights, FAILURE_HOLDS_MS } from "../flights.js";
 import type { BlobStore, StoredBlob } from "../store/blob-store.js";
 import { moduleInLayer } from "./tar-layer.js";
@@ -49,13 +50,23 @@ export function createPackedModules(
       if (found !== null) return found;
     }
     const packed = await blobs.obtain(layer, origin, scope);
-    const chunks = createReadStream(packed.filePath);
-    const module = await store.write(
-      null,
-      moduleInLayer(chunks, { maxModuleBytes }),
-    );
+    const module = await writeTwice(packed);
     modules.set(layer, module);
     return module;
+  }
+
+  /** After a disk that failed in the middle the store writes elsewhere. */
+  async function writeTwice({ filePath }: StoredBlob): Promise<StoredBlob> {
+    const write = (): Promise<StoredBlob> => {
+      const chunks = createReadStream(filePath);
+      return store.write(null, moduleInLayer(chunks, { maxModuleBytes }));
+    };
+    try {
+      return await write();
+    } catch (thrown) {
+      if (!isUnwritable(thrown)) throw thrown;
+      return await write();
+    }
   }
 
   return {

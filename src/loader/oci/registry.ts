@@ -49,7 +49,7 @@ export interface DeliveredBlob {
 
 /** What a puller asks of registries. Everything throws LoaderError, its reason alone. */
 export interface Registry {
-  /** One GET; at most 4 MiB. The bytes are held to no digest here. */
+  /** One GET; at most 256 KiB. The bytes are held to no digest here. */
   manifest(
     reference: string,
     puller: Puller,

@@ -1,5 +1,5 @@
 import type { Digest, Logger } from "../../ports.js";
-import { LoaderError } from "../error.js";
+import { isUnwritable } from "../error.js";
 import type { BlobStore } from "./blob-store.js";
 
 /** Stores what memory has, too: a disk that cannot be written makes the next start slower, and fails nothing now. */
@@ -12,8 +12,7 @@ export async function storeIfPossible(
   try {
     await store.write(digest, chunks);
   } catch (thrown) {
-    if (!(thrown instanceof LoaderError) || thrown.code !== "cache-unwritable")
-      throw thrown;
+    if (!isUnwritable(thrown)) throw thrown;
     logger.warn(
       { digest, reason: thrown.message },
       "cannot keep what was fetched",

@@ -279,7 +279,7 @@ describe("loader/blobs", () => {
   it("throws away what the store did not take", async () => {
     const full = refuse("cache-unwritable", "the disk is full");
     const failing: BlobStore = { ...store, write: () => Promise.reject(full) };
-    const from = origin([{}]);
+    const from = origin([{}, {}]);
 
     await expect(
       createBlobs(failing, clock, log.logger, metrics).obtain(
@@ -288,8 +288,8 @@ describe("loader/blobs", () => {
         openScope(),
       ),
     ).rejects.toBe(full);
-    expect(discards).toBe(1);
-    expect(from.seen).toEqual(["fetch"]);
+    expect(discards).toBe(2);
+    expect(from.seen).toEqual(["fetch", "fetch"]);
   });
 
   it("does not tell what lies where the registry sent on to", async () => {
