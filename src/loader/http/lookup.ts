@@ -59,7 +59,9 @@ export function createLookup(
       return addresses;
     } catch (thrown) {
       const before = known.get(host);
-      if (before !== undefined) known.set(host, { ...before, isQuick: false });
+      if (errnoOf(thrown) === "ENOTFOUND") known.delete(host);
+      else if (before !== undefined)
+        known.set(host, { ...before, isQuick: false });
       throw thrown;
     }
   }

@@ -123,10 +123,12 @@ describe("loader/http/lookup", () => {
       const { ask } = lookups(
         () => Promise.resolve(ONE),
         () => Promise.reject(failure("ENOTFOUND")),
+        () => Promise.reject(failure("EAI_AGAIN")),
       );
       await ask("h.test");
 
       await expect(ask("h.test")).rejects.toMatchObject({ code: "ENOTFOUND" });
+      await expect(ask("h.test")).rejects.toMatchObject({ code: "EAI_AGAIN" });
     });
   });
 
