@@ -181,7 +181,7 @@ describe("loader/http/undici-transport", () => {
       );
 
       expect(servers.connections).toBe(1);
-      await vi.waitFor(() => expect(servers.openConnections).toBe(0), 4_000);
+      await vi.waitFor(() => expect(servers.openConnections).toBe(0), 20_000);
     });
 
     it("no more than 16 at once, and the rest when those are done", async () => {
