@@ -158,13 +158,13 @@ requires:
   );
 
   it("does not print every annotation of thousands", async () => {
-    const names = Array.from({ length: 5000 }, (_, i) => [`a${i}`, "x"]);
+    const names = Array.from({ length: 4000 }, (_, i) => [`a${i}`, "x"]);
     publishImage({ annotations: Object.fromEntries(names) as object });
 
     const { stdout } = await inspect([`${registry.authority}/a/b:v1`]);
 
     expect(stdout.match(/^annotation: a\d+="x"$/gm)).toHaveLength(50);
-    expect(stdout).toContain("\nannotation: 4950 more\n");
+    expect(stdout).toContain("\nannotation: 3950 more\n");
   });
 
   it("takes what exists for a file, and a directory for a repository", async () => {
