@@ -107,7 +107,11 @@ describe.concurrent("integration/server/shutdown", () => {
       deadlineMs: 3_000,
     });
 
-    expect(ending).toBe(status.DEADLINE_EXCEEDED);
+    // The caller's own clock tells him, or the answer does: they run out together.
+    expect([
+      status.DEADLINE_EXCEEDED,
+      [expect.stringContaining("the request's deadline passed")],
+    ]).toContainEqual(ending);
     expect(code).toBe(0);
     expect(tookMs).toBeGreaterThan(2_000);
     expect(tookMs).toBeLessThan(10_000);
