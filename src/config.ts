@@ -327,6 +327,16 @@ export function configFrom(
   });
 }
 
+/**
+ * What follows a flag's name in messages: ` (MODULE_DIR)`, its variable, unless its value is from the
+ * command line.
+ */
+export function originOf(name: FlagName, command: Command): string {
+  const flag = findFlag(name);
+  if (flag === undefined || givenText(flag, command) !== undefined) return "";
+  return ` (${flag.env})`;
+}
+
 /** `null` when neither command line, environment nor table has a value. */
 function readFlag<T>(
   name: FlagName,
@@ -334,15 +344,26 @@ function readFlag<T>(
   command: Command,
   env: Environment,
 ): T | null {
-  const flag: Flag | undefined = flags.find((each) => each.name === name);
+  const flag = findFlag(name);
   if (flag === undefined) return throwUnset(name);
-  const given = optionText(command, name) ?? optionText(command, flag.alias);
-  const text = given ?? nonEmpty(env[flag.env]) ?? flag.default;
+  const text =
+    givenText(flag, command) ?? nonEmpty(env[flag.env]) ?? flag.default;
   if (text === null) return null;
   const result = parse(text);
   if (result.kind === "ok") return result.value;
-  const origin = given === undefined ? ` (${flag.env})` : "";
-  throw refusal(`--${name}${origin}`, result.expected, text);
+  throw refusal(`--${name}${originOf(name, command)}`, result.expected, text);
+}
+
+function findFlag(name: FlagName): Flag | undefined {
+  return flags.find((each) => each.name === name);
+}
+
+/** What the command line says, under either name. */
+function givenText(
+  { name, alias }: Flag,
+  command: Command,
+): string | undefined {
+  return optionText(command, name) ?? optionText(command, alias);
 }
 
 function refusal(flag: string, expected: string, text: string): ConfigError {

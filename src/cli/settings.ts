@@ -10,9 +10,8 @@ import {
   ConfigError,
   configFrom,
   type Environment,
-  type Flag,
   type FlagName,
-  flags,
+  originOf,
 } from "../config.js";
 import type { EngineOptions } from "../engine/index.js";
 import { errorText, quoted } from "../errors.js";
@@ -47,15 +46,6 @@ export function readSettings(
   const config = configFrom(command, env, names);
   const origin = (name: FlagName) => originOf(name, command);
   return Object.freeze<Settings>({ ...config, origin });
-}
-
-function originOf(name: FlagName, command: Command): string {
-  const option = command.options.find(({ long }) => long === `--${name}`);
-  const given: unknown =
-    option && command.getOptionValue(option.attributeName());
-  if (given !== undefined) return "";
-  const flag: Flag | undefined = flags.find((each) => each.name === name);
-  return flag === undefined ? "" : ` (${flag.env})`;
 }
 
 /** Whether somebody chose where a command keeps what it makes; else it keeps nothing. */
