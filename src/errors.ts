@@ -30,6 +30,13 @@ export function errorText(thrown: unknown): string {
   return text.replace(/\s*[\r\n]+\s*/g, " ");
 }
 
+/** The operating system's name for a failure, such as `EACCES`; `unknown error` when it has none. */
+export function errnoOf(error: unknown): string {
+  const code =
+    error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "unknown error";
+}
+
 /**
  * Text from outside, fit for a message: the first `maxChars` UTF-16 units (default 120), with
  * control, format and line-separator characters, quotes and backslashes escaped as in JSON, so that

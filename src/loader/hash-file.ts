@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Digest } from "../ports.js";
-import { errnoOf } from "./errno.js";
+import { errnoOf } from "../errors.js";
 import type { LoaderErrorCode } from "./error.js";
 import { READ_UNFOLLOWED } from "./open-flags.js";
 

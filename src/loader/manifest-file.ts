@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
-import { escaped } from "../errors.js";
+import { errnoOf, escaped } from "../errors.js";
 import type {
   Clock,
   ManifestBytes,
@@ -8,7 +8,6 @@ import type {
   RequestScope,
 } from "../ports.js";
 import { digestOf } from "./chunks.js";
-import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { MAX_MODULE_MANIFEST_BYTES } from "./limits.js";
 import { createPathSource } from "./path.js";

@@ -1,7 +1,6 @@
 import { lstat, realpath } from "node:fs/promises";
-import { escaped } from "../errors.js";
+import { errnoOf, escaped } from "../errors.js";
 import type { ModuleFile, RequestScope } from "../ports.js";
-import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { hashFile } from "./hash-file.js";
 

@@ -1,9 +1,8 @@
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import path from "node:path";
-import { escaped } from "../errors.js";
+import { errnoOf, escaped } from "../errors.js";
 import type { Clock, ModuleFile, RequestScope } from "../ports.js";
 import { createDigestCache } from "./digest-cache.js";
-import { errnoOf } from "./errno.js";
 import { LoaderError, type LoaderErrorCode } from "./error.js";
 import { createPathMemory } from "./path-memory.js";
 

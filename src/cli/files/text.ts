@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 
-import { errorText, escaped, quoted } from "../../errors.js";
+import { errnoOf, errorText, escaped, quoted } from "../../errors.js";
 import { FileError } from "./error.js";
 
 /** Bytes a file may have: ten times what a cluster stores of one object. */
@@ -78,11 +78,10 @@ async function yamlFilesOf(location: string): Promise<string[]> {
 }
 
 function unreadable(location: string, thrown: unknown): FileError {
-  const isDirectory =
-    thrown instanceof Error && "code" in thrown && thrown.code === "EISDIR";
-  const reason = isDirectory
-    ? "expected a file, got a directory"
-    : escaped(errorText(thrown), 4096);
+  const reason =
+    errnoOf(thrown) === "EISDIR"
+      ? "expected a file, got a directory"
+      : escaped(errorText(thrown), 4096);
   return new FileError(
     "file-unreadable",
     `cannot read ${quoted(location, 4096)}: ${reason}`,

@@ -11,7 +11,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
-import { errorText, escaped, quoted } from "../../errors.js";
+import { errnoOf, errorText, escaped, quoted } from "../../errors.js";
 import { FileError } from "../files/error.js";
 
 /** A file that is to be written. */
@@ -135,7 +135,7 @@ async function giveName({ file, temporary }: StagedFile): Promise<void> {
   // A link takes nobody's place.
   const naming = replaces ? rename(temporary, path) : link(temporary, path);
   await naming.catch((thrown: unknown) => {
-    throw codeOf(thrown) === "EEXIST"
+    throw errnoOf(thrown) === "EEXIST"
       ? isThere(file)
       : unwritable(file, thrown);
   });
@@ -159,7 +159,7 @@ async function requireDirectory(file: OutputFile): Promise<void> {
     await rm(temporary);
   } catch (thrown) {
     if (thrown instanceof FileError) throw thrown;
-    const code = codeOf(thrown);
+    const code = errnoOf(thrown);
     throw code === "ENOENT" || code === "ENOTDIR"
       ? refuse(`there is no ${shown}`, thrown)
       : refuse(`${shown} cannot be written to (${code})`, thrown);
@@ -171,7 +171,7 @@ async function lookAt(file: OutputFile): Promise<Stats | null> {
   try {
     return await lstat(file.path);
   } catch (thrown) {
-    if (codeOf(thrown) === "ENOENT") return null;
+    if (errnoOf(thrown) === "ENOENT") return null;
     throw unwritable(file, thrown);
   }
 }
@@ -200,10 +200,4 @@ function unwritable({ flag, path }: OutputFile, thrown: unknown): FileError {
     `${flag}: cannot write ${quoted(path, MAX_SHOWN_CHARS)}: ${escaped(errorText(thrown), 1000)}`,
     { cause: thrown },
   );
-}
-
-/** What the operating system calls an error. */
-function codeOf(thrown: unknown): string {
-  const code = thrown instanceof Error && "code" in thrown && thrown.code;
-  return typeof code === "string" ? code : "unknown error";
 }

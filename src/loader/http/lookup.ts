@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import type { Clock } from "../../ports.js";
 import { startTimer } from "../../request-scope.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 
 /** All addresses of a host; rejects with a code, such as ENOTFOUND. */
 type FindAddresses = (
@@ -82,31 +82,38 @@ export function createLookup(
     return flight;
   }
 
-  return (host, options, callback) => {
+  async function addressesOf(
+    host: string,
+    options: LookupOptions,
+  ): Promise<readonly LookupAddress[]> {
     const before = known.get(host);
-    const isUsable =
-      before !== undefined && clock.monotonicMs() - before.atMs < USABLE_MS;
-    let isGiven = false;
-    const give = (addresses: readonly LookupAddress[]): void => {
-      stopTimer();
-      if (isGiven) return;
-      isGiven = true;
-      const [first] = addresses;
-      if (options.all === true) callback(null, [...addresses]);
-      else callback(null, first?.address ?? "", first?.family);
-    };
-    const stopTimer = isUsable
-      ? startTimer(LATE_MS, () => give(before.addresses))
-      : () => undefined;
-    share(host, options).then(give, (thrown: unknown) => {
-      // That there is no such host is an answer.
-      if (isUsable && errnoOf(thrown) === "EAI_AGAIN")
-        return give(before.addresses);
-      stopTimer();
-      if (isGiven) return;
-      isGiven = true;
-      callback(thrown as NodeJS.ErrnoException, []);
+    const answer = share(host, options);
+    if (before === undefined || clock.monotonicMs() - before.atMs >= USABLE_MS)
+      return await answer;
+    let stopTimer = (): void => undefined;
+    const late = new Promise<readonly LookupAddress[]>((resolve) => {
+      stopTimer = startTimer(LATE_MS, () => resolve(before.addresses));
     });
+    try {
+      return await Promise.race([answer, late]);
+    } catch (thrown) {
+      // That there is no such host is an answer.
+      if (errnoOf(thrown) === "EAI_AGAIN") return before.addresses;
+      throw thrown;
+    } finally {
+      stopTimer();
+    }
+  }
+
+  return (host, options, callback) => {
+    addressesOf(host, options).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (options.all === true) callback(null, [...addresses]);
+        else callback(null, first?.address ?? "", first?.family);
+      },
+      (thrown: unknown) => callback(thrown as NodeJS.ErrnoException, []),
+    );
   };
 }
 

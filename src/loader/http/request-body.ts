@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { Readable } from "node:stream";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import { refuse } from "../refuse.js";
 import type { HttpBody } from "./transport.js";
 

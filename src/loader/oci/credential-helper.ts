@@ -1,9 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
-import { quoted } from "../../errors.js";
+import { errnoOf, quoted } from "../../errors.js";
 import type { Parsed } from "../../ports.js";
 import { startTimer } from "../../request-scope.js";
-import { errnoOf } from "../errno.js";
 import { basicCredential, decodeUtf8, tokenCredential } from "./basic-auth.js";
 import type { Credential } from "./credential.js";
 

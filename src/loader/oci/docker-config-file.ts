@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import type { Clock, Parsed } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import { fileStateKey } from "../hash-file.js";
 import type { IsPlainHttp } from "../registry-scheme.js";
 import {

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import { temporaryName } from "./temporary-file.js";
 import { READ_UNFOLLOWED } from "../open-flags.js";
 

@@ -4,7 +4,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Clock, Digest, Logger } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import type { LoaderError } from "../error.js";
 import { refuse } from "../refuse.js";
 import { openCacheDir } from "./cache-dir.js";

@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { escaped } from "../../errors.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf, escaped } from "../../errors.js";
 import type { LoaderError } from "../error.js";
 import { refuse } from "../refuse.js";
 

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { errorText } from "../../errors.js";
+import { errnoOf, errorText } from "../../errors.js";
 import type { Clock, Digest, Logger } from "../../ports.js";
 import { parseDigest } from "../digest.js";
-import { errnoOf } from "../errno.js";
 import { openCacheDir } from "./cache-dir.js";
 import { createKeyedQueue } from "./keyed-queue.js";
 import { readRecord, readTime, timeText } from "./record-file.js";

@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { lstat, readdir, rmdir, unlink, lutimes } from "node:fs/promises";
 import path from "node:path";
 import type { Clock, Logger } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import { isLeftover } from "./temporary-file.js";
 
 /** A directory of files that can be fetched or compiled again. */

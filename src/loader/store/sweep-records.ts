@@ -1,7 +1,7 @@
 import { lstat, readdir, unlink } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 
 /** Pointers and proofs are small, and whoever names references makes them. */
 const MAX_RECORDS = 20_000;

@@ -3,7 +3,7 @@ import { constants, lstatSync, readdirSync, rmSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import type { Logger } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 
 /** What was done last to a file that is being written; tests stop there. */
 export type WriteStep = "created" | "written" | "synced" | "renamed";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
 import type { Digest } from "../../ports.js";
-import { errnoOf } from "../errno.js";
+import { errnoOf } from "../../errors.js";
 import { READ_UNFOLLOWED } from "../open-flags.js";
 
 /** What a file that should have a certain content has. */
